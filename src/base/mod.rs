@@ -1,0 +1,16 @@
+//! Names and units that every layer shares: offsets, epochs, ids, positions, times, and the hard limits.
+
+mod ids;
+mod limits;
+mod map;
+mod trouble;
+mod units;
+
+pub use ids::{
+    BrokerEpoch, ClusterId, NodeId, PartitionIndex, ProducerEpoch, ProducerId, ShardId, TopicId, TopicName,
+    TopicPartition,
+};
+pub use limits::*;
+pub use map::{Map, Set};
+pub use trouble::Trouble;
+pub use units::{LeaderEpoch, Monotonic, Offset, Position, TimestampMs};

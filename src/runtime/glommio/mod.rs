@@ -1,0 +1,1 @@
+//! The runtime on io_uring: one pinned glommio executor a core.

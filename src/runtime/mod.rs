@@ -1,0 +1,143 @@
+//! The only door to the kernel: files, sockets, timers, clocks, randomness, mailboxes, pinned cores.
+//!
+//! Two implementations: `glommio` (io_uring, one pinned executor a core) and `sim` (one thread, virtual clock, seeded
+//! order, disk and network that misbehave on request). Everything above is generic over `R: Runtime` and is
+//! monomorphised; a runtime value is a cheap handle and never leaves its shard. Only what is `Send` crosses a mailbox.
+
+pub mod glommio;
+pub mod mailbox;
+pub mod sim;
+
+mod send_queue;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+
+use crate::base::{Monotonic, Position, ShardId, TimestampMs, Trouble};
+
+pub use send_queue::{SendQueue, SendSegment};
+
+/// Which share of the core a task runs under.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lane {
+    /// Connections, commit windows, mailboxes: what a client waits for.
+    Data,
+    /// Recovery, deletion, cleaning, scrubbing: must call `yield_now` between small steps.
+    Background,
+}
+
+/// How to open a file. All files are read and written through the page cache, but for `File::read_cold`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Open {
+    /// An existing file, to read.
+    Read,
+    /// An existing file, to read and write.
+    Write,
+    /// A file made now, to read and write; refused with `AlreadyExists` when it is there.
+    Create,
+    /// A file to read and write, made when missing, emptied when not.
+    Replace,
+}
+
+/// One name in a folder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FolderEntry {
+    pub name: String,
+    pub is_folder: bool,
+    /// Length of the file; 0 for a folder.
+    pub bytes: u64,
+}
+
+/// One shard's handle to its reactor, its clock, the disk and the network.
+pub trait Runtime: Clone + 'static {
+    type File: File;
+    type Listener: Listener<Stream = Self::Stream>;
+    type Stream: Stream<File = Self::File, Parcel = Self::Parcel>;
+    /// A socket between two shards.
+    type Parcel: Send + 'static;
+
+    fn shard(&self) -> ShardId;
+    fn now(&self) -> Monotonic;
+    fn wall_clock(&self) -> TimestampMs;
+    fn random(&self) -> u64;
+
+    /// Runs `future` on this shard until it ends. Nobody waits for it.
+    fn spawn(&self, lane: Lane, future: impl Future<Output = ()> + 'static);
+    /// Wakes at `deadline` or up to 10 ms later. Dropping it half-way is safe.
+    fn sleep_until(&self, deadline: Monotonic) -> impl Future<Output = ()> + 'static;
+    /// Lets input, output and other tasks run when this task has held the core for long enough.
+    fn yield_now(&self) -> impl Future<Output = ()>;
+
+    fn open(&self, path: &Path, open: Open) -> impl Future<Output = Result<Self::File, Trouble>>;
+    /// Makes the folder and its parents; fine when it is there.
+    fn create_folder(&self, path: &Path) -> impl Future<Output = Result<(), Trouble>>;
+    /// What is in a folder, sorted by name.
+    fn list_folder(&self, path: &Path) -> impl Future<Output = Result<Vec<FolderEntry>, Trouble>>;
+    fn rename(&self, from: &Path, to: &Path) -> impl Future<Output = Result<(), Trouble>>;
+    fn remove_file(&self, path: &Path) -> impl Future<Output = Result<(), Trouble>>;
+    /// Removes the folder and all in it.
+    fn remove_folder(&self, path: &Path) -> impl Future<Output = Result<(), Trouble>>;
+    /// Makes names made, renamed and removed in the folder outlive a power cut.
+    fn sync_folder(&self, path: &Path) -> impl Future<Output = Result<(), Trouble>>;
+
+    /// Listens at `address`; port 0 takes a free one.
+    fn listen(&self, address: SocketAddr) -> Result<Self::Listener, Trouble>;
+    /// Takes over a socket that another shard has detached.
+    fn adopt_stream(&self, parcel: Self::Parcel) -> Result<Self::Stream, Trouble>;
+    /// Takes over a file that another shard shares.
+    fn adopt_file(&self, shared: <Self::File as File>::Shared) -> Self::File;
+}
+
+/// An open file; clones are the same open file, closed when the last one drops.
+pub trait File: Clone + 'static {
+    /// The same open file, ready for another shard (a descriptor of its own: no count is shared between cores).
+    type Shared: Send + 'static;
+
+    fn path(&self) -> &Path;
+    /// Length of the file now.
+    fn bytes(&self) -> Result<u64, Trouble>;
+    /// Writes all of `buffers`, one after the other, from `position` on, in calls of at most `WRITE_CALL_BYTES_MAX`, giving way
+    /// between calls. One writer a file. Not safe to drop half-way: a prefix may have been written.
+    fn write_at(&self, position: Position, buffers: &[Bytes]) -> impl Future<Output = Result<(), Trouble>>;
+    /// Reads through the page cache; shorter than `bytes` only at the end of the file.
+    fn read_at(&self, position: Position, bytes: usize) -> impl Future<Output = Result<Bytes, Trouble>>;
+    /// Reads past the page cache (O_DIRECT; alignment is this call's own matter). Falls back to `read_at` where the
+    /// file system has no such thing.
+    fn read_cold(&self, position: Position, bytes: usize) -> impl Future<Output = Result<Bytes, Trouble>>;
+    /// Makes everything written before the call outlive a power cut. An error is never to be tried again on the same data.
+    fn sync(&self) -> impl Future<Output = Result<(), Trouble>>;
+    /// Cuts the file to `bytes`. Never on a file that was served.
+    fn truncate(&self, bytes: u64) -> impl Future<Output = Result<(), Trouble>>;
+    /// Reserves blocks for `[0, bytes)` without changing the length; a hint, silently without effect where not supported.
+    fn preallocate(&self, bytes: u64) -> impl Future<Output = Result<(), Trouble>>;
+    /// Whether all of the range is in the page cache, so that sending it does not wait for the disk.
+    fn is_resident(&self, position: Position, bytes: u64) -> bool;
+    fn share(&self) -> Result<Self::Shared, Trouble>;
+}
+
+pub trait Listener: 'static {
+    type Stream: Stream;
+    fn local_address(&self) -> SocketAddr;
+    /// The next connection. Trouble is of one connection or of a full descriptor table: wait a moment and go on. Safe to drop.
+    fn accept(&mut self) -> impl Future<Output = Result<Self::Stream, Trouble>>;
+}
+
+/// One connection, owned by one task of one shard.
+pub trait Stream: 'static {
+    type File: File;
+    type Parcel: Send + 'static;
+
+    fn peer_address(&self) -> SocketAddr;
+    fn local_address(&self) -> SocketAddr;
+    /// Appends what has come to `buffer`, at most its spare capacity (which must not be 0). `Ok(0)`: the peer has ended.
+    fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut BytesMut) -> Poll<Result<usize, Trouble>>;
+    /// Sends all of `queue`, in order, and empties it: bytes from memory, file ranges straight from the page cache.
+    /// Dropped half-way, the connection must be closed.
+    fn send(&mut self, queue: &mut SendQueue<Self::File>) -> impl Future<Output = Result<(), Trouble>>;
+    /// Lets go of the socket for another shard; nothing may be half-read or half-sent. Bytes already read travel beside it.
+    fn detach(self) -> Result<Self::Parcel, Trouble>;
+}
