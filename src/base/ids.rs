@@ -22,10 +22,6 @@ number! {
     ProducerEpoch(i16)
 }
 number! {
-    /// Number of a broker's registration with the controller.
-    BrokerEpoch(i64)
-}
-number! {
     /// One core's share of the broker, from 0 (never a partition).
     ShardId(u16)
 }
@@ -129,7 +125,8 @@ const URL_BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 fn encode_url_base64(bytes: &[u8; 16]) -> String {
     let mut text = String::with_capacity(22);
     for chunk in bytes.chunks(3) {
-        let word = chunk.iter().enumerate().fold(0u32, |word, (i, byte)| word | u32::from(*byte) << (16 - 8 * i));
+        let word =
+            chunk.iter().enumerate().fold(0u32, |word, (i, byte)| word | u32::from(*byte) << (16 - 8 * i));
         for i in 0..=chunk.len() {
             text.push(char::from(URL_BASE64[(word >> (18 - 6 * i) & 63) as usize]));
         }

@@ -7,8 +7,7 @@ mod trouble;
 mod units;
 
 pub use ids::{
-    BrokerEpoch, ClusterId, NodeId, PartitionIndex, ProducerEpoch, ProducerId, ShardId, TopicId, TopicName,
-    TopicPartition,
+    ClusterId, NodeId, PartitionIndex, ProducerEpoch, ProducerId, ShardId, TopicId, TopicName, TopicPartition,
 };
 pub use limits::*;
 pub use map::{Map, Set};

@@ -134,7 +134,8 @@ pub trait Stream: 'static {
     fn peer_address(&self) -> SocketAddr;
     fn local_address(&self) -> SocketAddr;
     /// Appends what has come to `buffer`, at most its spare capacity (which must not be 0). `Ok(0)`: the peer has ended.
-    fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut BytesMut) -> Poll<Result<usize, Trouble>>;
+    fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut BytesMut)
+    -> Poll<Result<usize, Trouble>>;
     /// Sends all of `queue`, in order, and empties it: bytes from memory, file ranges straight from the page cache.
     /// Dropped half-way, the connection must be closed.
     fn send(&mut self, queue: &mut SendQueue<Self::File>) -> impl Future<Output = Result<(), Trouble>>;

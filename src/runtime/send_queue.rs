@@ -8,7 +8,11 @@ use crate::base::Position;
 pub enum SendSegment<F> {
     Memory(Bytes),
     /// `bytes` of `file` from `position` on, sent by the kernel without a copy.
-    FileRange { file: F, position: Position, bytes: u64 },
+    FileRange {
+        file: F,
+        position: Position,
+        bytes: u64,
+    },
 }
 
 /// What waits to go out on one connection, in order.
