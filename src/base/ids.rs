@@ -14,6 +14,14 @@ number! {
     PartitionIndex(i32)
 }
 number! {
+    /// How often a partition's state in the metadata log has changed.
+    PartitionEpoch(i32)
+}
+number! {
+    /// Which registration of a broker is meant: the offset of its record in the metadata log. -1: none.
+    BrokerEpoch(i64)
+}
+number! {
     /// Identity of an idempotent or transactional producer; -1: none.
     ProducerId(i64)
 }
@@ -59,6 +67,30 @@ impl fmt::Display for TopicId {
     }
 }
 impl fmt::Debug for TopicId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Identity of a log folder, kept in its `meta.properties` in the text form of a topic id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DirectoryId(pub Uuid);
+
+impl DirectoryId {
+    /// What stands in metadata records for a folder that the broker has not told yet (KIP-858).
+    pub const UNASSIGNED: DirectoryId = DirectoryId(Uuid::from_u128(1));
+
+    /// Reads the 22 characters of Kafka's text form.
+    pub fn parse(text: &str) -> Option<DirectoryId> {
+        decode_url_base64(text).map(|bytes| DirectoryId(Uuid::from_bytes(bytes)))
+    }
+}
+impl fmt::Display for DirectoryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&encode_url_base64(self.0.as_bytes()))
+    }
+}
+impl fmt::Debug for DirectoryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

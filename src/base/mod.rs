@@ -1,5 +1,6 @@
 //! Names and units that every layer shares: offsets, epochs, ids, positions, times, and the hard limits.
 
+pub mod flexible;
 mod ids;
 mod limits;
 mod map;
@@ -7,7 +8,8 @@ mod trouble;
 mod units;
 
 pub use ids::{
-    ClusterId, NodeId, PartitionIndex, ProducerEpoch, ProducerId, ShardId, TopicId, TopicName, TopicPartition,
+    BrokerEpoch, ClusterId, DirectoryId, NodeId, PartitionEpoch, PartitionIndex, ProducerEpoch, ProducerId,
+    ShardId, TopicId, TopicName, TopicPartition,
 };
 pub use limits::*;
 pub use map::{Map, Set};
