@@ -59,6 +59,8 @@ pub trait Runtime: Clone + 'static {
     type Stream: Stream<File = Self::File, Parcel = Self::Parcel>;
     /// A socket between two shards.
     type Parcel: Send + 'static;
+    /// Holds what `lock_file` took until it drops.
+    type Lock: 'static;
 
     fn shard(&self) -> ShardId;
     fn now(&self) -> Monotonic;
@@ -83,6 +85,9 @@ pub trait Runtime: Clone + 'static {
     fn remove_folder(&self, path: &Path) -> impl Future<Output = Result<(), Trouble>>;
     /// Makes names made, renamed and removed in the folder outlive a power cut.
     fn sync_folder(&self, path: &Path) -> impl Future<Output = Result<(), Trouble>>;
+    /// Takes the file, made when missing, for this process alone; refused with `WouldBlock` when another has it. An open file
+    /// description lock (`F_OFD_SETLK`), because that is what the locks of a Java process respect; it ends with the process.
+    fn lock_file(&self, path: &Path) -> Result<Self::Lock, Trouble>;
 
     /// Listens at `address`; port 0 takes a free one.
     fn listen(&self, address: SocketAddr) -> Result<Self::Listener, Trouble>;

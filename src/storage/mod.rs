@@ -1,1 +1,7 @@
-//! (see docs/ARCHITECTURE.md)
+//! One partition's files in Kafka's own on-disk format, and the data folder they stand in: append, sync, read, look-up,
+//! recovery, retention. Waits and never decides: offsets come with the batches, bounds with the reads.
+
+pub mod format;
+pub mod names;
+
+mod small_file;
