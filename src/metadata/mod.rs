@@ -1,1 +1,6 @@
-//! (see docs/ARCHITECTURE.md)
+//! What the cluster consists of: Kafka's metadata records, the image that every shard folds from them, and the controller's
+//! decisions, which are records again.
+
+mod records;
+
+pub use records::*;
