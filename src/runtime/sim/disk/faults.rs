@@ -1,0 +1,137 @@
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::super::random::Random;
+
+/// What a machine asks of its disk.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum DiskOperation {
+    Open,
+    Read,
+    ReadCold,
+    Write,
+    Sync,
+    Truncate,
+    CreateFolder,
+    ListFolder,
+    Rename,
+    RemoveFile,
+    RemoveFolder,
+    SyncFolder,
+}
+
+/// How an operation goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DiskFault {
+    /// It has no effect and gives this error number.
+    Error(i32),
+    /// A write stops after this many bytes with an input/output error.
+    ShortWrite { bytes: usize },
+    /// A sync fails with an input/output error; what it was to make durable still shows and counts as clean, but is not on the disk.
+    LostPages,
+}
+
+struct Rule {
+    operation: DiskOperation,
+    path_contains: String,
+    /// How many more go well before the first fails.
+    passes: u64,
+    /// How many fail then.
+    fails: u64,
+    fault: DiskFault,
+}
+
+/// What goes wrong on a disk, and how long everything takes.
+pub(in super::super) struct Faults {
+    rules: Vec<Rule>,
+    latency: BTreeMap<DiskOperation, (u64, u64)>,
+}
+
+/// Nanoseconds an operation takes at least and at most, where nothing else is said: about those of an NVMe disk.
+fn usual_latency(operation: DiskOperation) -> (u64, u64) {
+    match operation {
+        DiskOperation::Write | DiskOperation::Read => (2_000, 60_000),
+        DiskOperation::ReadCold => (60_000, 400_000),
+        DiskOperation::Sync | DiskOperation::SyncFolder => (150_000, 2_500_000),
+        _ => (5_000, 150_000),
+    }
+}
+
+impl Faults {
+    pub(in super::super) fn new() -> Faults {
+        Faults { rules: Vec::new(), latency: BTreeMap::new() }
+    }
+
+    pub(in super::super) fn add(
+        &mut self,
+        operation: DiskOperation,
+        path: &str,
+        nth: u64,
+        fails: u64,
+        fault: DiskFault,
+    ) {
+        assert!(nth > 0, "operations are counted from 1");
+        self.rules.push(Rule { operation, path_contains: path.to_owned(), passes: nth - 1, fails, fault });
+    }
+
+    pub(in super::super) fn clear(&mut self) {
+        self.rules.clear();
+    }
+
+    /// Counts one operation, and says whether it fails. The first rule that applies decides.
+    pub(in super::super) fn take(&mut self, operation: DiskOperation, path: &str) -> Option<DiskFault> {
+        let mut fault = None;
+        for rule in &mut self.rules {
+            if rule.operation != operation || !path.contains(&rule.path_contains) || rule.fails == 0 {
+                continue;
+            }
+            if rule.passes > 0 {
+                rule.passes -= 1;
+            } else if fault.is_none() {
+                rule.fails = rule.fails.saturating_sub(1);
+                fault = Some(rule.fault);
+            }
+        }
+        fault
+    }
+
+    pub(in super::super) fn set_latency(
+        &mut self,
+        operation: DiskOperation,
+        latency: RangeInclusive<Duration>,
+    ) {
+        let nanos = |duration: &Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self.latency.insert(operation, (nanos(latency.start()), nanos(latency.end())));
+    }
+
+    pub(in super::super) fn draw_latency(&self, operation: DiskOperation, random: &Random) -> u64 {
+        let (low, high) = self.latency.get(&operation).copied().unwrap_or_else(|| usual_latency(operation));
+        random.between(low, high)
+    }
+}
+
+impl DiskOperation {
+    /// What a `Trouble` calls it.
+    pub(in super::super) fn name(self) -> &'static str {
+        match self {
+            DiskOperation::Open => "open",
+            DiskOperation::Read => "read",
+            DiskOperation::ReadCold => "read cold",
+            DiskOperation::Write => "write",
+            DiskOperation::Sync => "sync",
+            DiskOperation::Truncate => "truncate",
+            DiskOperation::CreateFolder => "create folder",
+            DiskOperation::ListFolder => "list folder",
+            DiskOperation::Rename => "rename",
+            DiskOperation::RemoveFile => "remove file",
+            DiskOperation::RemoveFolder => "remove folder",
+            DiskOperation::SyncFolder => "sync folder",
+        }
+    }
+
+    pub(in super::super) fn has_position(self) -> bool {
+        use DiskOperation::{Read, ReadCold, Truncate, Write};
+        matches!(self, Read | ReadCold | Write | Truncate)
+    }
+}

@@ -1,0 +1,230 @@
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::base::{Position, Trouble, WRITE_CALL_BYTES_MAX};
+
+use super::super::File;
+use super::disk::{DiskFault, DiskOperation, Residency, error};
+use super::executor::{Dropped, Inbox, Owner};
+use super::world::World;
+
+/// An open file of one process on one machine.
+#[derive(Clone)]
+pub struct SimFile {
+    open: Rc<OpenFile>,
+}
+
+struct OpenFile {
+    world: Rc<World>,
+    owner: Owner,
+    inode: u64,
+    path: PathBuf,
+    may_write: bool,
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        self.world.close_file(self.owner, self.inode);
+    }
+}
+
+/// An open file on its way to another shard.
+pub struct SharedFile {
+    inbox: Arc<Inbox>,
+    owner: Owner,
+    inode: u64,
+    path: PathBuf,
+    may_write: bool,
+    adopted: bool,
+}
+
+impl SharedFile {
+    pub(super) fn adopt(mut self, world: &Rc<World>, owner: Owner) -> SimFile {
+        self.adopted = true;
+        // The process of the file, not of the shard that adopts it: a file of a dead process stays dead.
+        let owner = Owner { shard: owner.shard, ..self.owner };
+        SimFile::new(world.clone(), owner, self.inode, &self.path, self.may_write)
+    }
+}
+
+impl Drop for SharedFile {
+    fn drop(&mut self) {
+        if !self.adopted {
+            self.inbox.drop_later(Dropped::File { owner: self.owner, inode: self.inode });
+        }
+    }
+}
+
+impl SimFile {
+    pub(super) fn new(world: Rc<World>, owner: Owner, inode: u64, path: &Path, may_write: bool) -> SimFile {
+        SimFile { open: Rc::new(OpenFile { world, owner, inode, path: path.to_path_buf(), may_write }) }
+    }
+
+    fn check_may_write(&self, operation: DiskOperation) -> Result<(), Trouble> {
+        match self.open.may_write {
+            true => Ok(()),
+            false => Err(Trouble::new(operation.name(), &self.open.path, error(libc::EBADF))),
+        }
+    }
+
+    fn check_alive(&self, operation: &'static str) -> Result<(), Trouble> {
+        match self.open.world.is_alive(self.open.owner) {
+            true => Ok(()),
+            false => Err(Trouble::new(operation, &self.open.path, error(libc::ESHUTDOWN))),
+        }
+    }
+
+    async fn write_call(&self, position: u64, buffers: &[Bytes]) -> Result<(), Trouble> {
+        let OpenFile { world, owner, inode, path, .. } = &*self.open;
+        let bytes: usize = buffers.iter().map(Bytes::len).sum();
+        world
+            .disk_call(
+                *owner,
+                DiskOperation::Write,
+                path,
+                (position, bytes as u64),
+                |disk, fault| match fault {
+                    Some(DiskFault::ShortWrite { bytes }) => {
+                        disk.write(*inode, position, &first_bytes(buffers, bytes))?;
+                        Err(error(libc::EIO))
+                    }
+                    _ => disk.write(*inode, position, buffers),
+                },
+            )
+            .await
+    }
+}
+
+impl File for SimFile {
+    type Shared = SharedFile;
+
+    fn path(&self) -> &Path {
+        &self.open.path
+    }
+
+    fn bytes(&self) -> Result<u64, Trouble> {
+        self.check_alive("length")?;
+        let OpenFile { world, owner, inode, path, .. } = &*self.open;
+        world
+            .with_disk(owner.machine, |disk| disk.bytes(*inode))
+            .map_err(|cause| Trouble::new("length", path, cause))
+    }
+
+    async fn write_at(&self, position: Position, buffers: &[Bytes]) -> Result<(), Trouble> {
+        self.check_may_write(DiskOperation::Write)?;
+        let mut position = position.0;
+        for call in write_calls(buffers) {
+            self.write_call(position, &call).await?;
+            position += call.iter().map(|buffer| buffer.len() as u64).sum::<u64>();
+        }
+        Ok(())
+    }
+
+    async fn read_at(&self, position: Position, bytes: usize) -> Result<Bytes, Trouble> {
+        let OpenFile { world, owner, inode, path, .. } = &*self.open;
+        let range = (position.0, bytes as u64);
+        world
+            .disk_call(*owner, DiskOperation::Read, path, range, |disk, _| {
+                disk.read(*inode, position.0, bytes)
+            })
+            .await
+    }
+
+    async fn read_cold(&self, position: Position, bytes: usize) -> Result<Bytes, Trouble> {
+        let OpenFile { world, owner, inode, path, .. } = &*self.open;
+        let range = (position.0, bytes as u64);
+        world
+            .disk_call(*owner, DiskOperation::ReadCold, path, range, |disk, _| {
+                disk.read_cold(*inode, position.0, bytes)
+            })
+            .await
+    }
+
+    async fn sync(&self) -> Result<(), Trouble> {
+        self.check_alive("sync")?;
+        let OpenFile { world, owner, inode, path, .. } = &*self.open;
+        let started = world.with_disk(owner.machine, |disk| disk.sync_mark(*inode));
+        world
+            .disk_call(*owner, DiskOperation::Sync, path, (0, 0), |disk, fault| {
+                let mark = started?;
+                if fault == Some(DiskFault::LostPages) {
+                    disk.lose(*inode, mark);
+                    return Err(error(libc::EIO));
+                }
+                disk.sync(*inode, mark);
+                Ok(())
+            })
+            .await
+    }
+
+    async fn truncate(&self, bytes: u64) -> Result<(), Trouble> {
+        self.check_may_write(DiskOperation::Truncate)?;
+        let OpenFile { world, owner, inode, path, .. } = &*self.open;
+        world
+            .disk_call(*owner, DiskOperation::Truncate, path, (bytes, 0), |disk, _| {
+                disk.truncate(*inode, bytes);
+                Ok(())
+            })
+            .await
+    }
+
+    async fn preallocate(&self, _bytes: u64) -> Result<(), Trouble> {
+        self.check_alive("preallocate")
+    }
+
+    fn is_resident(&self, _position: Position, _bytes: u64) -> bool {
+        let OpenFile { world, owner, .. } = &*self.open;
+        match world.with_disk(owner.machine, |disk| disk.residency) {
+            Residency::Always => true,
+            Residency::Never => false,
+            Residency::Chance => world.random.chance(1, 2),
+        }
+    }
+
+    fn share(&self) -> Result<SharedFile, Trouble> {
+        self.check_alive("share")?;
+        let OpenFile { world, owner, inode, path, may_write } = &*self.open;
+        world.with_disk(owner.machine, |disk| disk.add_handle(*inode));
+        Ok(SharedFile {
+            inbox: world.inbox.clone(),
+            owner: *owner,
+            inode: *inode,
+            path: path.clone(),
+            may_write: *may_write,
+            adopted: false,
+        })
+    }
+}
+
+/// Cuts the buffers into calls of at most `WRITE_CALL_BYTES_MAX`.
+fn write_calls(buffers: &[Bytes]) -> Vec<Vec<Bytes>> {
+    let mut calls: Vec<Vec<Bytes>> = Vec::new();
+    let mut room = 0;
+    for buffer in buffers {
+        let mut rest = buffer.clone();
+        while !rest.is_empty() {
+            if room == 0 {
+                calls.push(Vec::new());
+                room = WRITE_CALL_BYTES_MAX;
+            }
+            let part = rest.split_to(rest.len().min(room));
+            room -= part.len();
+            calls.last_mut().expect("a call was begun when there was no room").push(part);
+        }
+    }
+    calls
+}
+
+fn first_bytes(buffers: &[Bytes], bytes: usize) -> Vec<Bytes> {
+    let mut left = bytes;
+    let mut first = Vec::new();
+    for buffer in buffers {
+        let taken = buffer.len().min(left);
+        first.push(buffer.slice(..taken));
+        left -= taken;
+    }
+    first
+}

@@ -1,0 +1,258 @@
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::base::{ShardId, Trouble};
+
+use super::super::Lane;
+use super::disk::{Disk, DiskFault, DiskOperation, error};
+use super::executor::{DRIVER, Dropped, Executor, Inbox, Owner, TaskFuture};
+use super::random::Random;
+use super::timers::{Due, TimerKey, Timers};
+use super::trace::{Event, Trace};
+
+/// Virtual nanoseconds that one poll of a task takes, so that a loop that waits for time to pass ends.
+const POLL_NANOS: u64 = 1_000;
+
+/// One simulated computer.
+pub(super) struct Machine {
+    pub(super) name: String,
+    pub(super) address: IpAddr,
+    /// Counts the processes: a task, file or socket of an earlier one is dead.
+    pub(super) process: u64,
+    pub(super) wall_step_ms: i64,
+    pub(super) disk: Disk,
+}
+
+/// What one scheduling step came to.
+pub(super) enum Step {
+    Ran,
+    /// The turn of the future given to `Simulation::block_on`.
+    Driver,
+    /// Nothing can run before the limit; the clock stands there now.
+    Limit,
+    /// Nothing can run and no timer is armed.
+    Stuck,
+}
+
+/// All state of one simulation. Every part has its own cell; none stays borrowed while foreign code runs.
+pub(super) struct World {
+    pub(super) seed: u64,
+    now: Cell<u64>,
+    pub(super) random: Random,
+    pub(super) trace: RefCell<Trace>,
+    pub(super) executor: RefCell<Executor>,
+    pub(super) timers: RefCell<Timers>,
+    pub(super) machines: RefCell<Vec<Machine>>,
+    pub(super) inbox: Arc<Inbox>,
+}
+
+impl World {
+    pub(super) fn new(seed: u64) -> World {
+        let inbox = Arc::new(Inbox::default());
+        World {
+            seed,
+            now: Cell::new(0),
+            random: Random::new(seed),
+            trace: RefCell::new(Trace::new()),
+            executor: RefCell::new(Executor::new(&inbox)),
+            timers: RefCell::default(),
+            machines: RefCell::default(),
+            inbox,
+        }
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        self.now.get()
+    }
+
+    pub(super) fn record(&self, event: Event<'_>) {
+        self.trace.borrow_mut().record(self.now.get(), &event);
+    }
+
+    /// The number of the machine with this name, made when missing.
+    pub(super) fn machine(&self, name: &str) -> usize {
+        let mut machines = self.machines.borrow_mut();
+        machines.iter().position(|machine| machine.name == name).unwrap_or_else(|| {
+            let host = u8::try_from(machines.len() + 1).expect("a simulation has at most 255 machines");
+            machines.push(Machine {
+                name: name.to_owned(),
+                address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)),
+                process: 1,
+                wall_step_ms: 0,
+                disk: Disk::new(),
+            });
+            machines.len() - 1
+        })
+    }
+
+    pub(super) fn owner(&self, machine: usize, shard: ShardId) -> Owner {
+        Owner { machine, process: self.machines.borrow()[machine].process, shard }
+    }
+
+    pub(super) fn is_alive(&self, owner: Owner) -> bool {
+        self.machines.borrow()[owner.machine].process == owner.process
+    }
+
+    pub(super) fn with_disk<T>(&self, machine: usize, act: impl FnOnce(&mut Disk) -> T) -> T {
+        act(&mut self.machines.borrow_mut()[machine].disk)
+    }
+
+    pub(super) fn spawn(&self, owner: Owner, lane: Lane, future: TaskFuture) {
+        if !self.is_alive(owner) {
+            return;
+        }
+        let task = self.executor.borrow_mut().spawn(&self.inbox, owner, lane, future);
+        self.record(Event::Spawn { task });
+    }
+
+    /// Lets one task run, or the next timer fire; the clock does not pass `limit`.
+    pub(super) fn step(&self, limit: u64) -> Step {
+        loop {
+            self.settle();
+            if !self.executor.borrow().is_idle() {
+                break;
+            }
+            match self.timers.borrow().next_at() {
+                Some(at) if at <= limit => self.now.set(self.now.get().max(at)),
+                _ if limit < u64::MAX => {
+                    self.now.set(self.now.get().max(limit));
+                    return Step::Limit;
+                }
+                _ => return Step::Stuck,
+            }
+            self.record(Event::Advance);
+        }
+        let picked = self.executor.borrow_mut().pick(&self.random);
+        let Some(task) = picked else { return Step::Ran };
+        self.record(Event::Poll { task });
+        self.now.set(self.now.get() + POLL_NANOS);
+        if task == DRIVER {
+            return Step::Driver;
+        }
+        let (future, waker) = {
+            let mut executor = self.executor.borrow_mut();
+            (executor.take_future(task), executor.waker(task))
+        };
+        let (Some(mut future), Some(waker)) = (future, waker) else { return Step::Ran };
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(()) => self.executor.borrow_mut().finish(task),
+            Poll::Pending => {
+                let killed = self.executor.borrow_mut().put_back(task, future);
+                drop(killed);
+            }
+        }
+        Step::Ran
+    }
+
+    /// Does what wakers, dropped parcels and due timers ask for.
+    fn settle(&self) {
+        for dropped in self.inbox.take_dropped() {
+            match dropped {
+                Dropped::File { owner, inode } => self.close_file(owner, inode),
+            }
+        }
+        loop {
+            let due = self.timers.borrow_mut().pop_due(self.now.get());
+            match due {
+                Some(Due::Wake(waker)) => waker.wake(),
+                None => break,
+            }
+        }
+        let mut executor = self.executor.borrow_mut();
+        for task in self.inbox.take_woken() {
+            executor.make_ready(task);
+        }
+    }
+
+    pub(super) fn close_file(&self, owner: Owner, inode: u64) {
+        if self.is_alive(owner) {
+            self.with_disk(owner.machine, |disk| disk.close(inode));
+        }
+    }
+
+    /// One disk operation: takes its time, then fails as the faults say, or has its effect all at once. A fault that is not
+    /// a plain error is handed to the effect.
+    pub(super) async fn disk_call<T>(
+        self: &Rc<World>,
+        owner: Owner,
+        operation: DiskOperation,
+        path: &Path,
+        range: (u64, u64),
+        effect: impl FnOnce(&mut Disk, Option<DiskFault>) -> io::Result<T>,
+    ) -> Result<T, Trouble> {
+        let latency = self.with_disk(owner.machine, |disk| disk.faults.draw_latency(operation, &self.random));
+        self.sleep(self.now.get().saturating_add(latency)).await;
+        let text = path.to_string_lossy();
+        let result = if self.is_alive(owner) {
+            self.with_disk(owner.machine, |disk| match disk.faults.take(operation, &text) {
+                Some(DiskFault::Error(number)) => Err(error(number)),
+                fault => effect(disk, fault),
+            })
+        } else {
+            Err(error(libc::ESHUTDOWN))
+        };
+        let (position, bytes) = range;
+        let failed = result.as_ref().err().and_then(io::Error::raw_os_error);
+        self.record(Event::Disk { operation, path: &text, position, bytes, error: failed });
+        let name = operation.name();
+        result.map_err(|cause| match operation.has_position() {
+            true => Trouble::at(name, path, position, cause),
+            false => Trouble::new(name, path, cause),
+        })
+    }
+
+    /// Waits until the clock stands at `at`. Safe to drop.
+    pub(super) fn sleep(self: &Rc<World>, at: u64) -> Sleep {
+        Sleep { world: self.clone(), at, armed: None }
+    }
+
+    /// Drops all tasks, so that what they hold of this world is let go.
+    pub(super) fn clear(&self) {
+        loop {
+            let futures = self.executor.borrow_mut().take_all();
+            if futures.is_empty() {
+                break;
+            }
+        }
+    }
+}
+
+/// A wait for virtual time.
+pub(super) struct Sleep {
+    world: Rc<World>,
+    at: u64,
+    armed: Option<TimerKey>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Sleep>, context: &mut Context<'_>) -> Poll<()> {
+        if self.world.now() >= self.at {
+            return Poll::Ready(());
+        }
+        let mut timers = self.world.timers.borrow_mut();
+        let rearmed = self.armed.is_some_and(|key| timers.replace(key, Due::Wake(context.waker().clone())));
+        let key = match self.armed {
+            Some(key) if rearmed => key,
+            _ => timers.arm(self.at, Due::Wake(context.waker().clone())),
+        };
+        drop(timers);
+        self.armed = Some(key);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(key) = self.armed {
+            self.world.timers.borrow_mut().cancel(key);
+        }
+    }
+}
