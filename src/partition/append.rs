@@ -1,0 +1,128 @@
+use crate::base::{LeaderEpoch, Offset, TimestampMs};
+use crate::record::BatchHeader;
+
+use super::Partition;
+use super::transactions::{CompletedTransaction, TransactionOutcome};
+
+/// What the record of a control batch says that ends a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EndMarker {
+    pub outcome: TransactionOutcome,
+    /// Epoch of the transaction coordinator that wrote it.
+    pub coordinator_epoch: i32,
+}
+
+/// Who appends, which decides what is checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AppendOrigin {
+    /// A Produce request; sequences are checked. `transaction_verified`: the transaction coordinator has just said that the
+    /// batch's transaction is open and covers this partition (KIP-890).
+    Client { transaction_verified: bool },
+    /// A coordinator of this broker, for its own log; no sequences. `expected_leader_epoch`: the one it has loaded its state
+    /// under. `transaction_verified` as above.
+    Coordinator { expected_leader_epoch: LeaderEpoch, transaction_verified: bool },
+    /// The transaction coordinator's end marker. `transaction_version`: 0 and 1 the older protocol, 2 and up KIP-890.
+    Marker { marker: EndMarker, transaction_version: i16 },
+}
+
+impl AppendOrigin {
+    pub(super) fn transaction_verified(&self) -> bool {
+        match self {
+            AppendOrigin::Client { transaction_verified }
+            | AppendOrigin::Coordinator { transaction_verified, .. } => *transaction_verified,
+            AppendOrigin::Marker { .. } => true,
+        }
+    }
+}
+
+/// Where a batch goes, or already is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AppendPlan {
+    /// To be written at the log end, stamped with base offset and leader epoch.
+    Append {
+        base_offset: Offset,
+        /// Inclusive.
+        last_offset: Offset,
+        leader_epoch: LeaderEpoch,
+        /// The transaction that this batch, a marker, ends; an aborted one belongs into the transaction index.
+        completed: Option<CompletedTransaction>,
+    },
+    /// In the log already: to be answered with these offsets once the high watermark has passed `last_offset`.
+    Duplicate {
+        base_offset: Offset,
+        /// Inclusive.
+        last_offset: Offset,
+        /// Max timestamp of the batch in the log, which is its append time where the topic uses that.
+        timestamp: TimestampMs,
+    },
+}
+
+/// Why a batch is refused, with Kafka's number. Kafka 4 has no more use here for DUPLICATE_SEQUENCE_NUMBER (an overlap is out of
+/// order) and UNKNOWN_PRODUCER_ID (an unknown producer may begin anywhere).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(i16)]
+pub enum AppendError {
+    NotLeaderOrFollower = 6,
+    /// Retriable: no room for one more transactional producer.
+    NotEnoughReplicas = 19,
+    OutOfOrderSequenceNumber = 45,
+    InvalidProducerEpoch = 47,
+    InvalidTxnState = 48,
+    TransactionCoordinatorFenced = 52,
+    KafkaStorageError = 56,
+}
+
+impl Partition {
+    /// Decides where `batch` goes in this replica's log; writes nothing. The state moves at once: the caller writes what the plan
+    /// says, before the next append's batch, or takes the partition offline. `batch` has passed `record/validate`; its base
+    /// offset does not matter. `now`: wall clock.
+    /// Errors: `NotLeaderOrFollower` (also when a coordinator's leader epoch is over), `KafkaStorageError` (offline), and those of
+    /// the producer's state, after which nothing has changed.
+    pub fn append(
+        &mut self,
+        batch: &BatchHeader,
+        origin: AppendOrigin,
+        now: TimestampMs,
+    ) -> Result<AppendPlan, AppendError> {
+        self.check_appendable(&origin)?;
+        let marker = match &origin {
+            AppendOrigin::Marker { marker, transaction_version } => {
+                self.producers.check_marker(batch, marker, *transaction_version)?;
+                Some(marker)
+            }
+            _ if !batch.has_producer_id() => None,
+            _ => {
+                if let Some(appended) = self.producers.check_data(batch, &origin)? {
+                    return Ok(AppendPlan::Duplicate {
+                        base_offset: appended.base_offset(),
+                        last_offset: appended.last_offset,
+                        timestamp: appended.timestamp,
+                    });
+                }
+                None
+            }
+        };
+        let mut stamped = *batch;
+        stamped.base_offset = self.log_end_offset;
+        stamped.leader_epoch = self.leader_epoch;
+        let completed = self.replay(&stamped, marker, now);
+        Ok(AppendPlan::Append {
+            base_offset: stamped.base_offset,
+            last_offset: stamped.last_offset(),
+            leader_epoch: stamped.leader_epoch,
+            completed,
+        })
+    }
+
+    fn check_appendable(&self, origin: &AppendOrigin) -> Result<(), AppendError> {
+        if self.offline {
+            return Err(AppendError::KafkaStorageError);
+        }
+        let epoch_is_over = matches!(origin,
+            AppendOrigin::Coordinator { expected_leader_epoch, .. } if *expected_leader_epoch != self.leader_epoch);
+        if !self.leader || epoch_is_over {
+            return Err(AppendError::NotLeaderOrFollower);
+        }
+        Ok(())
+    }
+}
