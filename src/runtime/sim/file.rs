@@ -31,6 +31,32 @@ impl Drop for OpenFile {
     }
 }
 
+/// A locked file; unlocked when this drops or the process ends.
+pub struct SimLock {
+    world: Rc<World>,
+    owner: Owner,
+    inode: u64,
+}
+
+impl SimLock {
+    pub(super) fn take(world: &Rc<World>, owner: Owner, path: &Path) -> Result<SimLock, Trouble> {
+        let locked = match world.is_alive(owner) {
+            true => world.with_disk(owner.machine, |disk| disk.lock(path)),
+            false => Err(error(libc::ESHUTDOWN)),
+        };
+        let inode = locked.map_err(|cause| Trouble::new("lock", path, cause))?;
+        Ok(SimLock { world: world.clone(), owner, inode })
+    }
+}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        if self.world.is_alive(self.owner) {
+            self.world.with_disk(self.owner.machine, |disk| disk.unlock(self.inode));
+        }
+    }
+}
+
 /// An open file on its way to another shard.
 pub struct SharedFile {
     inbox: Arc<Inbox>,

@@ -30,7 +30,7 @@ use executor::DRIVER;
 use world::{Step, World};
 
 pub use disk::{DiskFault, DiskOperation, Residency};
-pub use file::{SharedFile, SimFile};
+pub use file::{SharedFile, SimFile, SimLock};
 pub use machine::{SimDisk, SimMachine};
 pub use network::{SimListener, SimParcel, SimStream};
 pub use runtime::SimRuntime;

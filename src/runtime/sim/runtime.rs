@@ -10,7 +10,7 @@ use crate::base::{Monotonic, ShardId, TimestampMs, Trouble};
 use super::super::{FolderEntry, Lane, Open, Runtime};
 use super::disk::DiskOperation;
 use super::executor::Owner;
-use super::file::{SharedFile, SimFile};
+use super::file::{SharedFile, SimFile, SimLock};
 use super::network::{SimListener, SimParcel, SimStream};
 use super::trace::Event;
 use super::world::World;
@@ -40,6 +40,7 @@ impl Runtime for SimRuntime {
     type Listener = SimListener;
     type Stream = SimStream;
     type Parcel = SimParcel;
+    type Lock = SimLock;
 
     fn shard(&self) -> ShardId {
         self.owner.shard
@@ -136,6 +137,10 @@ impl Runtime for SimRuntime {
                 Ok(())
             })
             .await
+    }
+
+    fn lock_file(&self, path: &Path) -> Result<SimLock, Trouble> {
+        SimLock::take(&self.world, self.owner, path)
     }
 
     fn listen(&self, address: SocketAddr) -> Result<SimListener, Trouble> {

@@ -222,6 +222,24 @@ fn a_rename_is_lost_or_kept_whole() {
 }
 
 #[test]
+fn a_lock_is_for_one_process_and_ends_with_it() {
+    let simulation = Simulation::new(12);
+    let machine = simulation.machine("broker");
+    let (runtime, path) = (machine.runtime(ShardId(0)), Path::new("/.lock"));
+    let held = runtime.lock_file(path).unwrap();
+    let refused = runtime.lock_file(path).err().unwrap();
+    assert_eq!(refused.cause.kind(), std::io::ErrorKind::WouldBlock);
+    drop(held);
+    let held = runtime.lock_file(path).unwrap();
+    machine.kill();
+    let runtime = machine.runtime(ShardId(0));
+    let held_anew = runtime.lock_file(path).unwrap();
+    drop(held);
+    assert!(runtime.lock_file(path).is_err(), "the end of the old process's handle frees nothing");
+    drop(held_anew);
+}
+
+#[test]
 fn shards_talk_through_mailboxes_and_share_files() {
     let simulation = Simulation::new(13);
     let machine = simulation.machine("broker");

@@ -4,7 +4,7 @@ mod content;
 mod faults;
 mod folders;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
@@ -43,6 +43,7 @@ impl FileEntry {
 pub(super) struct Disk {
     files: BTreeMap<u64, FileEntry>,
     folders: Folders,
+    locked: BTreeSet<u64>,
     next_inode: u64,
     capacity_bytes: u64,
     used_bytes: u64,
@@ -59,6 +60,7 @@ impl Disk {
         Disk {
             files: BTreeMap::new(),
             folders: Folders::new(),
+            locked: BTreeSet::new(),
             next_inode: folders::ROOT + 1,
             capacity_bytes: u64::MAX,
             used_bytes: 0,
@@ -142,6 +144,24 @@ impl Disk {
                 self.files.remove(&inode);
             }
         }
+    }
+
+    /// Opens a file, made when missing, and locks it; counts one handle.
+    pub(super) fn lock(&mut self, path: &Path) -> io::Result<u64> {
+        let inode = match self.open(path, Open::Write) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => self.open(path, Open::Create)?,
+            opened => opened?,
+        };
+        if self.locked.insert(inode) {
+            return Ok(inode);
+        }
+        self.close(inode);
+        Err(error(libc::EWOULDBLOCK))
+    }
+
+    pub(super) fn unlock(&mut self, inode: u64) {
+        self.locked.remove(&inode);
+        self.close(inode);
     }
 
     pub(super) fn bytes(&self, inode: u64) -> io::Result<u64> {
@@ -282,6 +302,7 @@ impl Disk {
 
     /// The process that had files open is gone; what it wrote is still seen.
     pub(super) fn close_all(&mut self) {
+        self.locked.clear();
         let open: Vec<u64> =
             self.files.iter().filter(|(_, file)| file.handles > 0).map(|(inode, _)| *inode).collect();
         for inode in open {
@@ -298,6 +319,7 @@ impl Disk {
 
     /// Leaves what was synced, and by chance some of the rest.
     pub(super) fn power_cut(&mut self, random: &Random) {
+        self.locked.clear();
         self.folders.power_cut(random);
         let linked = self.folders.linked();
         self.files.retain(|inode, _| linked.contains(inode));
