@@ -151,8 +151,9 @@ impl BatchHeader {
     pub fn has_delete_horizon(&self) -> bool {
         self.attributes & 64 != 0
     }
+    /// As Kafka, takes every negative id for none.
     pub fn has_producer_id(&self) -> bool {
-        self.producer_id != ProducerId::NONE
+        self.producer_id > ProducerId::NONE
     }
 }
 
