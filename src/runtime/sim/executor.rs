@@ -6,6 +6,7 @@ use std::task::{Wake, Waker};
 use crate::base::ShardId;
 
 use super::super::Lane;
+use super::network::Side;
 use super::random::Random;
 
 pub(super) type TaskId = u64;
@@ -45,6 +46,7 @@ pub(super) struct Inbox {
 /// Something that was sent through a mailbox and dropped there.
 pub(super) enum Dropped {
     File { owner: Owner, inode: u64 },
+    Stream { side: Side },
 }
 
 impl Inbox {

@@ -79,18 +79,30 @@ impl SimMachine {
         self.world.executor.borrow().count(self.machine)
     }
 
+    /// How many connections are open on this machine.
+    pub fn connection_count(&self) -> usize {
+        self.world.network.borrow().count(self.machine)
+    }
+
+    /// Cuts all connections of this machine off, for both sides.
+    pub fn reset_connections(&self) {
+        self.world.with_network(|network, moment| network.reset_machine(self.machine, moment.now));
+    }
+
     /// Ends the process at once, like SIGKILL: its tasks are dropped, its files and sockets closed. What was written stays
     /// in the page cache.
     pub fn kill(&self) {
         let name = self.end_process();
         self.world.record(Event::Kill { machine: &name });
         self.drop_tasks();
+        self.world.with_network(|network, moment| network.close_machine(self.machine, None, moment));
         self.world.with_disk(self.machine, Disk::close_all);
     }
 
     /// Cuts the power: like `kill`, but the disk keeps only what was synced and, by chance, some of the rest.
     pub fn crash(&self) {
         let name = self.end_process();
+        self.world.with_network(|network, moment| network.power_cut(self.machine, moment));
         self.drop_tasks();
         self.world.with_disk(self.machine, |disk| disk.power_cut(&self.world.random));
         self.world.record(Event::PowerCut { machine: &name, digest: self.world.random.next() });

@@ -32,7 +32,7 @@ use world::{Step, World};
 pub use disk::{DiskFault, DiskOperation, Residency};
 pub use file::{SharedFile, SimFile, SimLock};
 pub use machine::{SimDisk, SimMachine};
-pub use network::{SimListener, SimParcel, SimStream};
+pub use network::{NetworkHabits, SimListener, SimParcel, SimStream};
 pub use runtime::SimRuntime;
 
 /// Virtual time after which a wait counts as never ending.
@@ -55,6 +55,16 @@ impl Simulation {
     /// The machine with this name, made when there is none: an empty disk, an address of its own.
     pub fn machine(&self, name: &str) -> SimMachine {
         SimMachine { world: self.world.clone(), machine: self.world.machine(name) }
+    }
+
+    /// Changes how the network behaves from now on.
+    pub fn set_network_habits(&self, habits: NetworkHabits) {
+        self.world.network.borrow_mut().habits = habits;
+    }
+
+    /// The next so many accepts, on any machine, fail for want of descriptors.
+    pub fn fail_accepts(&self, count: u64) {
+        self.world.network.borrow_mut().fail_accepts(count);
     }
 
     /// A handle on a machine apart, for a test that acts as a client.

@@ -1,5 +1,4 @@
 use std::future::poll_fn;
-use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
@@ -28,6 +27,11 @@ pub struct SimRuntime {
 impl SimRuntime {
     pub(super) fn new(world: Rc<World>, owner: Owner) -> SimRuntime {
         SimRuntime { world, owner }
+    }
+
+    /// Connects to a listener, on another machine or, through a loopback address, on this one.
+    pub async fn connect(&self, address: SocketAddr) -> Result<SimStream, Trouble> {
+        self.world.connect(self.owner, address).await
     }
 
     pub(super) fn owner(&self) -> Owner {
@@ -144,11 +148,11 @@ impl Runtime for SimRuntime {
     }
 
     fn listen(&self, address: SocketAddr) -> Result<SimListener, Trouble> {
-        Err(Trouble::new("listen", address.to_string(), io::ErrorKind::Unsupported.into()))
+        SimListener::bind(&self.world, self.owner, address)
     }
 
     fn adopt_stream(&self, parcel: SimParcel) -> Result<SimStream, Trouble> {
-        match parcel {}
+        Ok(parcel.adopt(&self.world))
     }
 
     fn adopt_file(&self, shared: SharedFile) -> SimFile {

@@ -7,6 +7,15 @@ pub(super) type TimerKey = (u64, u64);
 /// What happens when a timer is due.
 pub(super) enum Due {
     Wake(Waker),
+    /// Bytes, or the end of them, have come to the reader of a pipe.
+    Arrival {
+        connection: u64,
+        pipe: usize,
+    },
+    /// One side knows that the other one has closed.
+    Closing {
+        connection: u64,
+    },
 }
 
 /// All that waits for virtual time to pass, earliest first.

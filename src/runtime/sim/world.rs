@@ -1,6 +1,6 @@
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -12,6 +12,7 @@ use crate::base::{ShardId, Trouble};
 use super::super::Lane;
 use super::disk::{Disk, DiskFault, DiskOperation, error};
 use super::executor::{DRIVER, Dropped, Executor, Inbox, Owner, TaskFuture};
+use super::network::{Moment, Network, SimStream};
 use super::random::Random;
 use super::timers::{Due, TimerKey, Timers};
 use super::trace::{Event, Trace};
@@ -49,6 +50,7 @@ pub(super) struct World {
     pub(super) executor: RefCell<Executor>,
     pub(super) timers: RefCell<Timers>,
     pub(super) machines: RefCell<Vec<Machine>>,
+    pub(super) network: RefCell<Network>,
     pub(super) inbox: Arc<Inbox>,
 }
 
@@ -63,6 +65,7 @@ impl World {
             executor: RefCell::new(Executor::new(&inbox)),
             timers: RefCell::default(),
             machines: RefCell::default(),
+            network: RefCell::default(),
             inbox,
         }
     }
@@ -101,6 +104,40 @@ impl World {
 
     pub(super) fn with_disk<T>(&self, machine: usize, act: impl FnOnce(&mut Disk) -> T) -> T {
         act(&mut self.machines.borrow_mut()[machine].disk)
+    }
+
+    pub(super) fn with_network<T>(&self, act: impl FnOnce(&mut Network, &mut Moment<'_>) -> T) -> T {
+        let mut timers = self.timers.borrow_mut();
+        let mut moment = Moment { now: self.now.get(), random: &self.random, timers: &mut timers };
+        act(&mut self.network.borrow_mut(), &mut moment)
+    }
+
+    /// The machine that an address leads to, from where `machine` stands.
+    fn find_machine(&self, machine: usize, address: IpAddr) -> Option<usize> {
+        match address.is_loopback() {
+            true => Some(machine),
+            false => self.machines.borrow().iter().position(|machine| machine.address == address),
+        }
+    }
+
+    pub(super) async fn connect(
+        self: &Rc<World>,
+        owner: Owner,
+        address: SocketAddr,
+    ) -> Result<SimStream, Trouble> {
+        let travel = self.with_network(|network, moment| network.arrival(moment));
+        self.sleep(travel).await;
+        let own = self.machines.borrow()[owner.machine].address;
+        let local = if address.ip().is_loopback() { address.ip() } else { own };
+        let connected = match self.find_machine(owner.machine, address.ip()) {
+            _ if !self.is_alive(owner) => Err(error(libc::ESHUTDOWN)),
+            Some(machine) => self.network.borrow_mut().connect(owner, local, machine, address),
+            None => Err(error(libc::EHOSTUNREACH)),
+        };
+        let failed = connected.as_ref().err().and_then(io::Error::raw_os_error);
+        self.record(Event::Connect { machine: owner.machine, port: address.port(), error: failed });
+        let (side, local) = connected.map_err(|cause| Trouble::new("connect", address.to_string(), cause))?;
+        Ok(SimStream::new(self.clone(), side, address, local))
     }
 
     pub(super) fn spawn(&self, owner: Owner, lane: Lane, future: TaskFuture) {
@@ -155,12 +192,17 @@ impl World {
         for dropped in self.inbox.take_dropped() {
             match dropped {
                 Dropped::File { owner, inode } => self.close_file(owner, inode),
+                Dropped::Stream { side } => {
+                    self.with_network(|network, moment| network.close(side, None, moment));
+                }
             }
         }
         loop {
             let due = self.timers.borrow_mut().pop_due(self.now.get());
             match due {
                 Some(Due::Wake(waker)) => waker.wake(),
+                Some(Due::Arrival { connection, pipe }) => self.network.borrow_mut().arrive(connection, pipe),
+                Some(Due::Closing { connection }) => self.network.borrow_mut().arrive_closing(connection),
                 None => break,
             }
         }

@@ -1,3 +1,5 @@
+mod network;
+
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
