@@ -29,11 +29,13 @@ pub struct LeaderEpochs {
 }
 
 impl LeaderEpochs {
-    /// Takes over a checkpoint's entries; those that contradict a later one are dropped.
+    /// Takes over a checkpoint's entries; negative ones and those that contradict a later one are dropped.
     pub fn new(entries: impl IntoIterator<Item = EpochStart>) -> LeaderEpochs {
         let mut epochs = LeaderEpochs::default();
         for entry in entries {
-            epochs.assign(entry);
+            if entry.leader_epoch.0 >= 0 && entry.start_offset.0 >= 0 {
+                epochs.assign(entry);
+            }
         }
         epochs
     }

@@ -12,6 +12,7 @@
 
 mod append;
 mod epochs;
+pub mod fetch_session;
 mod lookup;
 mod producers;
 mod progress;

@@ -9,7 +9,7 @@ use super::window::{AppendedBatch, BatchWindow};
 pub struct ProducerLimits {
     /// Kafka's `producer.id.expiration.ms`.
     pub expiration_ms: i64,
-    /// Most producer ids remembered (about 200 bytes each), at least 1. At the bound the least recently used sixteenth
+    /// Most producer ids remembered (200 to 400 bytes each), at least 1. At the bound the least recently used sixteenth
     /// without an open transaction is forgotten; a forgotten producer's next batch is taken whatever its sequence.
     pub count_max: usize,
 }
@@ -33,7 +33,7 @@ pub struct ProducerSnapshotEntry {
     pub current_txn_first_offset: Offset,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 struct Producer {
     epoch: ProducerEpoch,
     coordinator_epoch: i32,
@@ -242,9 +242,10 @@ impl Producers {
         entries
     }
 
-    /// Takes over one entry of a snapshot, which must be of a producer not known yet; gives the first offset of its open
-    /// transaction.
+    /// Takes over one entry of a snapshot; gives the first offset of its open transaction.
     pub fn restore(&mut self, entry: &ProducerSnapshotEntry, now: TimestampMs) -> Option<Offset> {
+        let twice = self.by_id.remove(&entry.producer_id);
+        self.open_count -= usize::from(twice.is_some_and(|known| known.open_transaction.is_some()));
         self.make_room();
         let mut producer = Producer::new(now);
         producer.epoch = entry.producer_epoch;
@@ -262,8 +263,7 @@ impl Producers {
         producer.open_transaction = (first_offset >= Offset::ZERO).then_some(first_offset);
         let open_transaction = producer.open_transaction;
         self.open_count += usize::from(open_transaction.is_some());
-        let known = self.by_id.insert(entry.producer_id, producer);
-        assert!(known.is_none(), "producer {} stands in a snapshot twice", entry.producer_id);
+        self.by_id.insert(entry.producer_id, producer);
         open_transaction
     }
 

@@ -17,7 +17,7 @@ pub struct RecoveredLog {
     pub leader_epochs: Vec<EpochStart>,
     /// The producer snapshot at `replay_start_offset`; empty without one.
     pub producers: Vec<ProducerSnapshotEntry>,
-    /// The transaction index, in its order; what stands at or above `replay_start_offset` comes again by replay.
+    /// The transaction index; what stands at or above `replay_start_offset` comes again by replay.
     pub aborted: Vec<AbortedTransaction>,
 }
 

@@ -46,9 +46,9 @@ pub(super) struct Transactions {
 }
 
 impl Transactions {
-    /// Takes over the transaction index of a log: entries in the order of their markers.
-    pub fn new(aborted: Vec<AbortedTransaction>) -> Transactions {
-        assert!(aborted.is_sorted_by_key(|entry| entry.last_offset), "transaction index out of order");
+    /// Takes over the transaction index of a log.
+    pub fn new(mut aborted: Vec<AbortedTransaction>) -> Transactions {
+        aborted.sort_unstable_by_key(|entry| entry.last_offset);
         Transactions { aborted, ..Transactions::default() }
     }
 

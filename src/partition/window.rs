@@ -4,7 +4,7 @@ use crate::base::{Offset, TimestampMs};
 const BATCHES_MAX: usize = 5;
 
 /// A producer's batch that is in the log.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct AppendedBatch {
     pub last_sequence: i32,
     pub last_offset: Offset,
@@ -24,24 +24,24 @@ impl AppendedBatch {
 }
 
 /// A producer's last five batches, oldest first.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct BatchWindow {
-    batches: [Option<AppendedBatch>; BATCHES_MAX],
-    count: usize,
+    batches: [AppendedBatch; BATCHES_MAX],
+    count: u8,
 }
 
 impl BatchWindow {
     pub fn push(&mut self, batch: AppendedBatch) {
-        if self.count == BATCHES_MAX {
+        if self.batches().len() == BATCHES_MAX {
             self.batches.rotate_left(1);
             self.count -= 1;
         }
-        self.batches[self.count] = Some(batch);
+        self.batches[usize::from(self.count)] = batch;
         self.count += 1;
     }
 
-    pub fn last(&self) -> Option<AppendedBatch> {
-        self.batches[..self.count].last().copied().flatten()
+    pub fn last(&self) -> Option<&AppendedBatch> {
+        self.batches().last()
     }
 
     /// -1: no batch.
@@ -51,10 +51,13 @@ impl BatchWindow {
 
     /// The batch with exactly these sequences, both inclusive.
     pub fn find(&self, base_sequence: i32, last_sequence: i32) -> Option<AppendedBatch> {
-        self.batches[..self.count]
-            .iter()
-            .flatten()
-            .find(|batch| batch.base_sequence() == base_sequence && batch.last_sequence == last_sequence)
-            .copied()
+        let same = |batch: &&AppendedBatch| {
+            batch.base_sequence() == base_sequence && batch.last_sequence == last_sequence
+        };
+        self.batches().iter().find(same).copied()
+    }
+
+    fn batches(&self) -> &[AppendedBatch] {
+        &self.batches[..usize::from(self.count)]
     }
 }
