@@ -1,0 +1,164 @@
+use super::refusal::refusal;
+use super::{Controller, Decision};
+use crate::base::{NodeId, Set};
+use crate::metadata::image::{ConfigResource, Overrides, ResourceType};
+use crate::metadata::records::{ConfigRecord, Record};
+use crate::metadata::topic_name::check_topic_name;
+
+/// What is to happen with the settings of one resource.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConfigChange {
+    pub resource: ConfigResource,
+    pub operations: Vec<(String, ConfigOperation)>,
+    /// What is not named is taken back (AlterConfigs), or left (IncrementalAlterConfigs).
+    pub replaces_all: bool,
+}
+
+/// What is to happen with one setting. The numbers are those of Kafka's `AlterConfigOp.OpType`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ConfigOperation {
+    Set(String),
+    /// Back to what holds without it.
+    Delete,
+    /// Adds to a list what it does not hold yet.
+    Append(String),
+    /// Takes out of a list.
+    Subtract(String),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AlterConfigResult {
+    pub resource: ConfigResource,
+    pub result: Result<(), AlterConfigError>,
+}
+
+refusal! {
+    /// Why the settings of a resource stay.
+    AlterConfigError {
+        UnknownTopicOrPartition = 3,
+        InvalidTopicException = 17,
+        InvalidConfig = 40,
+        InvalidRequest = 42,
+        BrokerIdNotRegistered = 102,
+    }
+}
+
+impl Controller<'_> {
+    /// Decides on the settings of each resource by itself, all of one resource or none. A value equal to the default is still
+    /// set: it stays when the default changes (K132). Source: Kafka's `ConfigurationControlManager`.
+    pub fn alter_configs(
+        &self,
+        changes: &[ConfigChange],
+        validate_only: bool,
+    ) -> Decision<Vec<AlterConfigResult>> {
+        let mut records = Vec::new();
+        let answer = changes
+            .iter()
+            .map(|change| {
+                let result = self.alter(change).map(|altered| records.extend(altered));
+                AlterConfigResult { resource: change.resource.clone(), result }
+            })
+            .collect();
+        if validate_only {
+            records.clear();
+        }
+        Decision { records, answer }
+    }
+
+    fn alter(&self, change: &ConfigChange) -> Result<Vec<Record>, AlterConfigError> {
+        let resource = &change.resource;
+        self.check_resource(resource)?;
+        let before = self.image.overrides(resource.resource_type, &resource.name);
+        let mut after = if change.replaces_all { Overrides::new() } else { before.clone() };
+        let mut named: Set<&str> = Set::default();
+        for (name, operation) in &change.operations {
+            if !named.insert(name) {
+                let message = format!("setting {name} stands in the request more than once");
+                return Err(AlterConfigError::InvalidRequest(message));
+            }
+            let value = self.value_after(resource, name, operation, before.get(name))?;
+            match value {
+                Some(value) => after.insert(name.clone(), value),
+                None => after.remove(name),
+            };
+        }
+        self.check_overrides(resource.resource_type, &after).map_err(AlterConfigError::InvalidConfig)?;
+
+        // A broker reads its settings anew when it is told the same once more: files that they name may have changed.
+        let again = resource.resource_type == ResourceType::Broker;
+        let set = after
+            .iter()
+            .filter(|(name, value)| {
+                before.get(*name) != Some(value) || again && named.contains(name.as_str())
+            })
+            .map(|(name, value)| (name, Some(value.clone())));
+        let taken_back = before.keys().filter(|name| !after.contains_key(*name)).map(|name| (name, None));
+        let record = |(name, value): (&String, Option<String>)| {
+            Record::Config(ConfigRecord {
+                resource_type: resource.resource_type.number(),
+                resource_name: resource.name.clone(),
+                name: name.clone(),
+                value,
+            })
+        };
+        Ok(set.chain(taken_back).map(record).collect())
+    }
+
+    fn check_resource(&self, resource: &ConfigResource) -> Result<(), AlterConfigError> {
+        use AlterConfigError::{
+            BrokerIdNotRegistered, InvalidRequest, InvalidTopicException, UnknownTopicOrPartition,
+        };
+        let name = resource.name.as_str();
+        match resource.resource_type {
+            ResourceType::Topic if name.is_empty() => {
+                Err(InvalidRequest("a topic must be named; there are no settings of all topics".to_owned()))
+            }
+            ResourceType::Topic => {
+                check_topic_name(name).map_err(InvalidTopicException)?;
+                match self.image.topic_id(name) {
+                    Some(_) => Ok(()),
+                    None => Err(UnknownTopicOrPartition(format!("there is no topic '{name}'"))),
+                }
+            }
+            ResourceType::Broker if name.is_empty() => Ok(()),
+            ResourceType::Broker => match name.parse::<i32>() {
+                Ok(id) if id >= 0 && self.image.broker(NodeId(id)).is_some() => Ok(()),
+                Ok(id) if id >= 0 => Err(BrokerIdNotRegistered(format!("broker {id} is not registered"))),
+                _ => Err(InvalidRequest(format!("'{name}' is no broker's number"))),
+            },
+            ResourceType::Group | ResourceType::ClientMetrics if name.is_empty() => {
+                Err(InvalidRequest("the resource must be named".to_owned()))
+            }
+            ResourceType::Group | ResourceType::ClientMetrics => Ok(()),
+        }
+    }
+
+    fn value_after(
+        &self,
+        resource: &ConfigResource,
+        name: &str,
+        operation: &ConfigOperation,
+        before: Option<&String>,
+    ) -> Result<Option<String>, AlterConfigError> {
+        let (change, is_append) = match operation {
+            ConfigOperation::Set(value) => return Ok(Some(value.clone())),
+            ConfigOperation::Delete => return Ok(None),
+            ConfigOperation::Append(change) => (change, true),
+            ConfigOperation::Subtract(change) => (change, false),
+        };
+        let Some(default) = self.list_default(resource.resource_type, name) else {
+            let message = format!("{name} is not a list that could be added to or taken from");
+            return Err(AlterConfigError::InvalidConfig(message));
+        };
+        let held = before.cloned().unwrap_or(default);
+        let mut entries: Vec<&str> = held.split(',').filter(|entry| !entry.is_empty()).collect();
+        for entry in change.split(',') {
+            if is_append && !entries.contains(&entry) {
+                entries.push(entry);
+            } else if !is_append && let Some(at) = entries.iter().position(|held| *held == entry) {
+                entries.remove(at);
+            }
+        }
+        Ok(Some(entries.join(",")))
+    }
+}

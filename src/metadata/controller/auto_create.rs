@@ -1,0 +1,46 @@
+use super::create_topics::{CreateTopicResult, NewTopic};
+use super::{Controller, Decision};
+use crate::metadata::topic_name::{OFFSETS_TOPIC, TRANSACTION_TOPIC};
+
+impl Controller<'_> {
+    /// Decides on topics that nobody created and somebody asked for: a client's Metadata request with
+    /// `auto.create.topics.enable`, or a coordinator that needs its own topic. Names that exist meanwhile come back as such.
+    /// Source: Kafka's `AutoTopicCreationManager`.
+    pub fn auto_create_topics(&self, names: &[&str], seed: u128) -> Decision<Vec<CreateTopicResult>> {
+        let topics: Vec<NewTopic> = names.iter().map(|name| self.missing_topic(name)).collect();
+        self.create_topics(&topics, false, seed)
+    }
+
+    /// A topic as it is made when nobody says how. The coordinators' topics have settings of their own.
+    fn missing_topic(&self, name: &str) -> NewTopic {
+        let settings = self.settings;
+        let (partition_count, configs) = match name {
+            OFFSETS_TOPIC => (
+                settings.offsets_topic_num_partitions,
+                vec![
+                    ("cleanup.policy", "compact".to_owned()),
+                    ("compression.type", "producer".to_owned()),
+                    ("segment.bytes", settings.offsets_topic_segment_bytes.to_string()),
+                ],
+            ),
+            TRANSACTION_TOPIC => (
+                settings.transaction_topic_num_partitions,
+                vec![
+                    ("cleanup.policy", "compact".to_owned()),
+                    ("compression.type", "uncompressed".to_owned()),
+                    ("min.insync.replicas", settings.transaction_topic_min_isr.to_string()),
+                    ("segment.bytes", settings.transaction_topic_segment_bytes.to_string()),
+                    ("unclean.leader.election.enable", "false".to_owned()),
+                ],
+            ),
+            _ => (-1, Vec::new()),
+        };
+        NewTopic {
+            name: name.to_owned(),
+            partition_count,
+            replication_factor: -1,
+            assignments: Vec::new(),
+            configs: configs.into_iter().map(|(name, value)| (name.to_owned(), Some(value))).collect(),
+        }
+    }
+}
