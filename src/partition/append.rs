@@ -1,16 +1,8 @@
 use crate::base::{LeaderEpoch, Offset, TimestampMs};
-use crate::record::BatchHeader;
+use crate::record::{BatchHeader, EndMarker};
 
 use super::Partition;
-use super::transactions::{CompletedTransaction, TransactionOutcome};
-
-/// What the record of a control batch says that ends a transaction.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct EndMarker {
-    pub outcome: TransactionOutcome,
-    /// Epoch of the transaction coordinator that wrote it.
-    pub coordinator_epoch: i32,
-}
+use super::transactions::CompletedTransaction;
 
 /// Who appends, which decides what is checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -26,11 +26,11 @@ mod seeded;
 #[cfg(test)]
 mod tests;
 
-pub use append::{AppendError, AppendOrigin, AppendPlan, EndMarker};
+pub use append::{AppendError, AppendOrigin, AppendPlan};
 pub use epochs::{EpochEnd, EpochStart, LeaderEpochs};
 pub use lookup::{FoundOffset, OffsetSpec};
 pub use producers::{ProducerLimits, ProducerSnapshotEntry};
 pub use progress::{DeleteRecordsError, Moved, ProduceWait, Progress, WaitState};
 pub use read::{IsolationLevel, ReadError, ReadPlan, ReadRequest};
 pub use replica::{Partition, RecoveredLog};
-pub use transactions::{AbortedTransaction, CompletedTransaction, TransactionOutcome};
+pub use transactions::{AbortedTransaction, CompletedTransaction};

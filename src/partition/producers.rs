@@ -1,7 +1,7 @@
 use crate::base::{Map, Offset, ProducerEpoch, ProducerId, TimestampMs};
-use crate::record::BatchHeader;
+use crate::record::{BatchHeader, EndMarker};
 
-use super::append::{AppendError, AppendOrigin, EndMarker};
+use super::append::{AppendError, AppendOrigin};
 use super::window::{AppendedBatch, BatchWindow};
 
 /// How many producers one partition remembers, and for how long.

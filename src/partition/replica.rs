@@ -1,7 +1,6 @@
 use crate::base::{LeaderEpoch, Offset, TimestampMs};
-use crate::record::BatchHeader;
+use crate::record::{BatchHeader, EndMarker};
 
-use super::append::EndMarker;
 use super::epochs::{EpochStart, LeaderEpochs};
 use super::producers::{ProducerLimits, ProducerSnapshotEntry, Producers, TransactionChange};
 use super::transactions::{AbortedTransaction, CompletedTransaction, Transactions};
@@ -96,7 +95,7 @@ impl Partition {
                 None
             }
             (TransactionChange::Ended { first_offset }, Some(marker)) => {
-                Some(self.transactions.complete(batch.producer_id, first_offset, base_offset, marker.outcome))
+                Some(self.transactions.complete(batch.producer_id, first_offset, base_offset, marker.commits))
             }
             _ => None,
         };
