@@ -1,5 +1,5 @@
 use crate::base::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, TimestampMs};
-use crate::record::{BatchHeader, MAGIC};
+use crate::record::{BatchHeader, EndMarker, MAGIC};
 
 use super::*;
 
@@ -45,8 +45,8 @@ fn control(id: i64, epoch: i16) -> BatchHeader {
     BatchHeader { attributes: 48, ..idempotent(id, epoch, -1, 1) }
 }
 
-fn marker(outcome: TransactionOutcome, coordinator_epoch: i32, transaction_version: i16) -> AppendOrigin {
-    AppendOrigin::Marker { marker: EndMarker { outcome, coordinator_epoch }, transaction_version }
+fn marker(commits: bool, coordinator_epoch: i32, transaction_version: i16) -> AppendOrigin {
+    AppendOrigin::Marker { marker: EndMarker { commits, coordinator_epoch }, transaction_version }
 }
 
 fn leader() -> Partition {
@@ -215,13 +215,13 @@ fn an_open_transaction_holds_the_last_stable_offset() {
     partition.durable(Offset(6));
     assert_eq!(offsets(&partition), [0, 2, 6, 6]);
 
-    let plan = partition.append(&control(7, 0), marker(TransactionOutcome::Abort, 1, 1), NOW);
+    let plan = partition.append(&control(7, 0), marker(false, 1, 1), NOW);
     let completed = CompletedTransaction {
         producer_id: ProducerId(7),
         first_offset: Offset(2),
         last_offset: Offset(6),
         last_stable_offset: Offset(7),
-        outcome: TransactionOutcome::Abort,
+        committed: false,
     };
     assert!(matches!(plan, Ok(AppendPlan::Append { completed: Some(done), .. }) if done == completed));
     // The marker is not durable yet.
@@ -238,7 +238,7 @@ fn an_open_transaction_holds_the_last_stable_offset() {
 fn a_marker_is_refused_from_an_old_epoch_or_an_old_coordinator() {
     let mut partition = leader();
     append_as(&mut partition, &transactional(7, 3, 0, 1), VERIFIED).unwrap();
-    let commit = |coordinator_epoch, version| marker(TransactionOutcome::Commit, coordinator_epoch, version);
+    let commit = |coordinator_epoch, version| marker(true, coordinator_epoch, version);
     let mut mark = |epoch, origin| append_as(&mut partition, &control(7, epoch), origin);
     assert_eq!(mark(2, commit(5, 1)), Err(AppendError::InvalidProducerEpoch));
     assert_eq!(mark(3, commit(5, 2)), Err(AppendError::InvalidProducerEpoch));
@@ -381,7 +381,7 @@ fn a_log_start_inside_an_open_transaction_becomes_the_last_stable_offset() {
     assert_eq!(offsets(&partition), [0, 0, 10, 10]);
     assert_eq!(partition.delete_records(Offset(4), true), Ok(Offset(4)));
     assert_eq!(offsets(&partition), [4, 4, 10, 10]);
-    append_as(&mut partition, &control(7, 0), marker(TransactionOutcome::Commit, 0, 1)).unwrap();
+    append_as(&mut partition, &control(7, 0), marker(true, 0, 1)).unwrap();
     partition.durable(Offset(11));
     assert_eq!(offsets(&partition), [4, 11, 11, 11]);
 }

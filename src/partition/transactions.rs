@@ -12,14 +12,8 @@ pub struct CompletedTransaction {
     pub last_offset: Offset,
     /// Up to where every transaction had ended once this marker was written: the field of Kafka's transaction index.
     pub last_stable_offset: Offset,
-    pub outcome: TransactionOutcome,
-}
-
-/// How a transaction ended: the type of its marker.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TransactionOutcome {
-    Commit,
-    Abort,
+    /// False: aborted.
+    pub committed: bool,
 }
 
 /// One aborted transaction: one entry of Kafka's `.txnindex`.
@@ -62,12 +56,12 @@ impl Transactions {
         producer_id: ProducerId,
         first_offset: Offset,
         marker_offset: Offset,
-        outcome: TransactionOutcome,
+        committed: bool,
     ) -> CompletedTransaction {
         self.open.remove(&first_offset);
         self.undelivered.insert(first_offset, marker_offset);
         let last_stable_offset = self.first_open().unwrap_or(marker_offset.next());
-        if outcome == TransactionOutcome::Abort {
+        if !committed {
             self.aborted.push(AbortedTransaction {
                 producer_id,
                 first_offset,
@@ -80,7 +74,7 @@ impl Transactions {
             first_offset,
             last_offset: marker_offset,
             last_stable_offset,
-            outcome,
+            committed,
         }
     }
 

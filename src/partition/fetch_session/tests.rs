@@ -113,7 +113,7 @@ fn an_error_is_told_each_time_and_so_is_its_end() {
     assert_eq!(fetch(&mut sessions, request(id, 1, &[]), broken).1, [2]);
     assert_eq!(fetch(&mut sessions, request(id, 2, &[]), broken).1, [2]);
     assert_eq!(fetch(&mut sessions, request(id, 3, &[]), |_| idle(5)).1, [2]);
-    assert_eq!(fetch(&mut sessions, request(id, 4, &[]), |_| idle(5)).1, []);
+    assert!(fetch(&mut sessions, request(id, 4, &[]), |_| idle(5)).1.is_empty());
     let shows_offsets = PartitionOutcome { has_error: true, ..idle(5) };
     assert_eq!(fetch(&mut sessions, request(id, 5, &[]), |_| shows_offsets).1, [1, 2]);
     assert_eq!(fetch(&mut sessions, request(id, 6, &[]), |_| idle(5)).1, [1, 2]);

@@ -33,7 +33,8 @@ struct ModelProducer {
 struct ModelTransaction {
     producer_id: ProducerId,
     first: i64,
-    marker: Option<(i64, TransactionOutcome)>,
+    /// Offset, and whether it commits.
+    marker: Option<(i64, bool)>,
 }
 
 impl Model {
@@ -127,7 +128,7 @@ impl Model {
                 .iter_mut()
                 .find(|known| known.producer_id == producer_id && known.marker.is_none());
             match (marker, open) {
-                (Some(marker), Some(open)) => open.marker = Some((batch.base_offset.0, marker.outcome)),
+                (Some(marker), Some(open)) => open.marker = Some((batch.base_offset.0, marker.commits)),
                 (None, None) if batch.is_transactional() => transactions.push(ModelTransaction {
                     producer_id,
                     first: batch.base_offset.0,
@@ -140,9 +141,8 @@ impl Model {
     }
 
     fn last_stable(&self) -> i64 {
-        let undecided = |marker: Option<(i64, TransactionOutcome)>| {
-            marker.is_none_or(|(offset, _)| offset >= self.high_watermark)
-        };
+        let undecided =
+            |marker: Option<(i64, bool)>| marker.is_none_or(|(offset, _)| offset >= self.high_watermark);
         let transactions = self.transactions();
         let first =
             transactions.iter().filter(|known| undecided(known.marker)).map(|known| known.first).min();
@@ -155,7 +155,7 @@ impl Model {
             .transactions()
             .into_iter()
             .filter_map(|known| match known.marker {
-                Some((offset, TransactionOutcome::Abort)) => Some((offset, known)),
+                Some((offset, false)) => Some((offset, known)),
                 _ => None,
             })
             .filter(|(offset, known)| *offset >= from && known.first < upper)
@@ -183,10 +183,10 @@ fn next_batch(random: &mut Seeded, model: &Model) -> (BatchHeader, AppendOrigin)
     let epoch = producer.epoch + [0, 0, 0, 0, 0, 0, 1, -1][random.below(8) as usize];
     let epoch = epoch.max(0);
     if random.one_in(4) {
-        let outcome = if random.one_in(2) { TransactionOutcome::Commit } else { TransactionOutcome::Abort };
+        let commits = random.one_in(2);
         let version = i16::try_from(random.below(3)).unwrap();
         let coordinator_epoch = producer.coordinator_epoch.max(0) + small(random, 3) - 1;
-        return (control(id, epoch), marker(outcome, coordinator_epoch, version));
+        return (control(id, epoch), marker(commits, coordinator_epoch, version));
     }
     if random.one_in(12) {
         return (plain(1 + small(random, 5)), CLIENT);
