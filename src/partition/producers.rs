@@ -99,7 +99,7 @@ impl Producers {
 
     /// Whether `batch` may follow what its producer wrote last; changes nothing.
     /// `Some`: one of the producer's last five batches has the very same sequences, it is already in the log.
-    /// The first batch of a producer that is not known (new, expired, or all its records deleted) may have any sequence.
+    /// The first batch of a producer that is not known (new, expired, or displaced at the bound) may have any sequence.
     /// Errors: `InvalidProducerEpoch` (older than the last seen), `OutOfOrderSequenceNumber` (gap, overlap, or a new epoch that
     /// does not begin at 0), `InvalidTxnState` (transactional without an open or verified transaction, or plain inside one),
     /// `NotEnoughReplicas` (no room: every remembered producer has an open transaction).
