@@ -1,0 +1,20 @@
+use super::*;
+
+keys! {
+    /// Onrush's own.
+    ONRUSH:
+    "onrush.durability", String, "disk", OneOf(&["disk", "os"]), ReadOnly, Served,
+        "What an acknowledgement means: disk, the records outlive a power cut; os, they outlive the broker's end only.";
+    "onrush.cores", String, none, NotEmpty, ReadOnly, Served,
+        "Cores to run on, one shard each, such as 0-3 or 0,2; unset: all this process may use.";
+    "onrush.memory", Long, "-1", AtLeast(-1), ReadOnly, Served,
+        "Bytes for buffers, queues and caches, parted evenly between the shards; -1: 64 MiB for each shard.";
+    "onrush.advertise", String, "node", OneOf(&["node", "cores"]), ReadOnly, Served,
+        "What clients see: node, one broker; cores, a broker for each core with the port named in onrush.advertise.ports.";
+    "onrush.advertise.ports", String, none, NotEmpty, ReadOnly, Served,
+        "Ports of the shards where onrush.advertise is cores, such as 9093-9096 or 9093,9095; one for each core.";
+    "onrush.router.core", Int, "-1", AtLeast(-1), ReadOnly, Served,
+        "Core that accepts connections and hands them on; -1: the first shard's own.";
+    "onrush.spin.before.park.us", Int, "0", Between(0, 1000), ReadOnly, Served,
+        "How long an idle core looks for more work before it sleeps.";
+}
