@@ -1,3 +1,1 @@
-fn main() -> std::process::ExitCode {
-    onrush::cli::main()
-}
+fn main() {}

@@ -43,6 +43,10 @@ impl Offset {
     pub const ZERO: Offset = Offset(0);
     /// Kafka's "no offset" in answers.
     pub const NONE: Offset = Offset(-1);
+    pub const MAX: Offset = Offset(i64::MAX);
+    pub fn saturating_add(self, count: i64) -> Offset {
+        Offset(self.0.saturating_add(count))
+    }
     /// The offset after this one.
     pub fn next(self) -> Offset {
         Offset(self.0 + 1)

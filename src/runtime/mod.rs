@@ -7,7 +7,6 @@
 pub mod glommio;
 pub mod mailbox;
 pub mod sim;
-pub mod startup;
 
 mod send_queue;
 

@@ -1,9 +1,34 @@
 //! One partition's files in Kafka's own on-disk format, and the data folder they stand in: append, sync, read, look-up,
 //! recovery, retention. Waits and never decides: offsets come with the batches, bounds with the reads.
 
-pub mod format;
-#[allow(dead_code, reason = "the log comes next")]
-pub mod names;
+#![allow(dead_code, reason = "retention and look-ups come next")]
 
-#[allow(dead_code, reason = "the log comes next")]
+pub mod format;
+
+mod index_repair;
+mod log;
+mod marks;
+mod names;
+mod open_files;
+mod read;
+mod recovery;
+mod scan;
+mod segment;
+mod settings;
 mod small_file;
+mod sparse_index;
+mod state_files;
+mod turn;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+pub use log::{Appended, Log, LogBatch};
+pub use names::{FileKind, PartitionFolderName, folder_name_to_delete, partition_folder_name};
+pub use open_files::OpenFiles;
+pub use read::{FileSlice, LogRead, ReadTrouble};
+pub use recovery::{OpenLog, OpenTrouble, OpenedLog, Repair, ReplayStart, Replayed};
+pub use scan::Damage;
+pub use settings::LogSettings;
+pub use walk::BatchFault;

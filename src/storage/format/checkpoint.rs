@@ -13,7 +13,7 @@ pub struct OffsetCheckpoint {
 /// One line of `leader-epoch-checkpoint`: the first offset written in a leader epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EpochStart {
-    pub epoch: LeaderEpoch,
+    pub leader_epoch: LeaderEpoch,
     pub start_offset: Offset,
 }
 
@@ -43,7 +43,7 @@ pub fn parse_offsets(text: &str) -> (Vec<OffsetCheckpoint>, bool) {
 pub fn format_epochs(epochs: &[EpochStart]) -> String {
     let mut text = format!("0\n{}\n", epochs.len());
     for line in epochs {
-        let _ = writeln!(text, "{} {}", line.epoch, line.start_offset);
+        let _ = writeln!(text, "{} {}", line.leader_epoch, line.start_offset);
     }
     text
 }
@@ -51,15 +51,20 @@ pub fn format_epochs(epochs: &[EpochStart]) -> String {
 /// Reads a `leader-epoch-checkpoint` file as `parse_offsets` does; lines whose epoch or offset does not rise are left out too.
 pub fn parse_epochs(text: &str) -> (Vec<EpochStart>, bool) {
     let (lines, mut whole) = parse(text, |fields| match fields {
-        [epoch, offset] => {
-            Some(EpochStart { epoch: LeaderEpoch(number(epoch)?), start_offset: Offset(number(offset)?) })
-        }
+        [epoch, offset] => Some(EpochStart {
+            leader_epoch: LeaderEpoch(number(epoch)?),
+            start_offset: Offset(number(offset)?),
+        }),
         _ => None,
     });
     let mut rising: Vec<EpochStart> = Vec::with_capacity(lines.len());
     for line in lines {
         match rising.last() {
-            Some(last) if last.epoch >= line.epoch || last.start_offset >= line.start_offset => whole = false,
+            Some(last)
+                if last.leader_epoch >= line.leader_epoch || last.start_offset >= line.start_offset =>
+            {
+                whole = false
+            }
             _ => rising.push(line),
         }
     }
@@ -142,8 +147,10 @@ mod tests {
 
     #[test]
     fn epochs_that_do_not_rise_are_left_out() {
-        let epochs = [(0, 0), (4, 12)]
-            .map(|(epoch, offset)| EpochStart { epoch: LeaderEpoch(epoch), start_offset: Offset(offset) });
+        let epochs = [(0, 0), (4, 12)].map(|(epoch, offset)| EpochStart {
+            leader_epoch: LeaderEpoch(epoch),
+            start_offset: Offset(offset),
+        });
         assert_eq!(format_epochs(&epochs), "0\n2\n0 0\n4 12\n");
         assert_eq!(parse_epochs("0\n2\n0 0\n4 12\n"), (epochs.to_vec(), true));
         assert_eq!(parse_epochs("0\n4\n0 0\n0 3\n4 12\n5 12\n"), (epochs.to_vec(), false));

@@ -1,0 +1,135 @@
+use std::path::{Path, PathBuf};
+
+use super::super::names::{BEING_WRITTEN, CLEANED, DELETED, FileKind, SWAP};
+use super::super::small_file::remove_if_there;
+use super::super::walk::{HeaderWalk, Walked};
+use super::repair::Repair;
+use crate::base::{Offset, Position, Trouble};
+use crate::runtime::{File, FolderEntry, Open, Runtime};
+
+/// The files of a partition's folder after tidying up, each list by rising offset.
+#[derive(Debug, Default)]
+pub(super) struct FoundFiles {
+    /// Base offset and bytes of each segment's log file.
+    pub(super) segments: Vec<(Offset, u64)>,
+    pub(super) snapshots: Vec<Offset>,
+    /// Segments that have a transaction index.
+    pub(super) transaction_indexes: Vec<Offset>,
+}
+
+/// Ends what a stopped compaction or removal has left half done, and lists what is there then. Stopped half-way it may
+/// be called again. Source: Kafka's `LogLoader`.
+pub(super) async fn tidy<R: Runtime>(
+    runtime: &R,
+    folder: &Path,
+    repairs: &mut Vec<Repair>,
+) -> Result<FoundFiles, Trouble> {
+    let entries = runtime.list_folder(folder).await?;
+    let cleaned_from =
+        entries.iter().filter_map(|entry| marked(entry, CLEANED)).map(|(_, offset)| offset).min();
+    let mut swaps = Vec::new();
+    for entry in &entries {
+        let swap = marked(entry, SWAP);
+        let is_leftover = marked(entry, DELETED).is_some()
+            || marked(entry, CLEANED).is_some()
+            // A swap at or above a segment that is still being written belongs to a split that did not end.
+            || swap.is_some_and(|(_, offset)| cleaned_from.is_some_and(|from| offset >= from))
+            || entry.name.ends_with(BEING_WRITTEN);
+        if is_leftover && !entry.is_folder {
+            remove(runtime, folder.join(&entry.name), repairs).await?;
+        } else if let Some(swap) = swap {
+            swaps.push(swap);
+        }
+    }
+    if !swaps.is_empty() {
+        finish_swaps(runtime, folder, &entries, &swaps, repairs).await?;
+    }
+    list(runtime, folder, repairs).await
+}
+
+/// Kind and offset of a segment file that carries a mark behind its name.
+fn marked(entry: &FolderEntry, mark: &str) -> Option<(FileKind, Offset)> {
+    if entry.is_folder {
+        return None;
+    }
+    FileKind::parse(entry.name.strip_suffix(mark)?)
+}
+
+/// Removes the segments that compacted ones replace, then gives these their names.
+async fn finish_swaps<R: Runtime>(
+    runtime: &R,
+    folder: &Path,
+    entries: &[FolderEntry],
+    swaps: &[(FileKind, Offset)],
+    repairs: &mut Vec<Repair>,
+) -> Result<(), Trouble> {
+    let swap_path = |kind: FileKind, offset: Offset| {
+        let mut path = kind.path(folder, offset).into_os_string();
+        path.push(SWAP);
+        path
+    };
+    let logs = || swaps.iter().filter(|(kind, _)| *kind == FileKind::Log).map(|(_, offset)| *offset);
+    let mut replaced_below = Offset::NONE;
+    for base_offset in logs() {
+        let file = runtime.open(Path::new(&swap_path(FileKind::Log, base_offset)), Open::Read).await?;
+        let mut walk = HeaderWalk::new(file.clone(), Position(0), file.bytes()?, base_offset);
+        while let Walked::Batch { header, .. } = walk.next().await? {
+            replaced_below = replaced_below.max(header.next_offset());
+        }
+    }
+    let replaced_from = logs().min().unwrap_or(Offset::MAX);
+    for entry in entries {
+        let Some((kind, offset)) = FileKind::parse(&entry.name) else { continue };
+        let is_replaced = offset >= replaced_from && offset < replaced_below;
+        if is_replaced && kind != FileKind::ProducerSnapshot {
+            remove(runtime, folder.join(&entry.name), repairs).await?;
+        }
+    }
+    for (kind, offset) in swaps {
+        let path = kind.path(folder, *offset);
+        runtime.rename(Path::new(&swap_path(*kind, *offset)), &path).await?;
+        repairs.push(Repair::SwapFinished { file: path });
+    }
+    runtime.sync_folder(folder).await
+}
+
+async fn list<R: Runtime>(
+    runtime: &R,
+    folder: &Path,
+    repairs: &mut Vec<Repair>,
+) -> Result<FoundFiles, Trouble> {
+    let mut found = FoundFiles::default();
+    let entries = runtime.list_folder(folder).await?;
+    let files: Vec<(FileKind, Offset, u64)> = entries
+        .iter()
+        .filter(|entry| !entry.is_folder)
+        .filter_map(|entry| FileKind::parse(&entry.name).map(|(kind, offset)| (kind, offset, entry.bytes)))
+        .collect();
+    for (kind, offset, bytes) in &files {
+        match kind {
+            FileKind::Log => found.segments.push((*offset, *bytes)),
+            FileKind::ProducerSnapshot => found.snapshots.push(*offset),
+            _ => {}
+        }
+    }
+    found.segments.sort_unstable();
+    found.snapshots.sort_unstable();
+    for (kind, offset, _) in files {
+        let is_index =
+            matches!(kind, FileKind::OffsetIndex | FileKind::TimeIndex | FileKind::TransactionIndex);
+        let has_log = found.segments.binary_search_by_key(&offset, |(base_offset, _)| *base_offset).is_ok();
+        if is_index && !has_log {
+            remove(runtime, kind.path(folder, offset), repairs).await?;
+        } else if kind == FileKind::TransactionIndex {
+            found.transaction_indexes.push(offset);
+        }
+    }
+    found.transaction_indexes.sort_unstable();
+    Ok(found)
+}
+
+async fn remove<R: Runtime>(runtime: &R, path: PathBuf, repairs: &mut Vec<Repair>) -> Result<(), Trouble> {
+    remove_if_there(runtime, &path).await?;
+    repairs.push(Repair::LeftoverRemoved { file: path });
+    Ok(())
+}

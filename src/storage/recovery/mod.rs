@@ -1,0 +1,9 @@
+//! Opening the log of a partition whose folder is there: after a clean stop without reading what it holds, after any other
+//! end by reading what may not have reached the disk.
+
+mod leftovers;
+mod open;
+mod repair;
+
+pub use open::{OpenLog, OpenTrouble, OpenedLog, ReplayStart, Replayed};
+pub use repair::Repair;

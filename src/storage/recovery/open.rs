@@ -1,0 +1,317 @@
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::Path;
+use std::rc::Rc;
+
+use super::super::format::{
+    AbortedTransaction, EpochStart, PartitionMetadata, ProducerSnapshotEntry, decode_snapshot, parse_epochs,
+};
+use super::super::log::Log;
+use super::super::names::{FileKind, LEADER_EPOCHS, PARTITION_METADATA};
+use super::super::open_files::OpenFiles;
+use super::super::scan::{ScanRules, scan_segment};
+use super::super::segment::Segment;
+use super::super::settings::LogSettings;
+use super::super::small_file::{read_small, read_text, remove_if_there, write_small};
+use super::super::sparse_index::IndexTrouble;
+use super::super::walk::{HeaderWalk, Walked};
+use super::leftovers::{FoundFiles, tidy};
+use super::repair::Repair;
+use crate::base::{Offset, Position, TopicId, Trouble};
+use crate::record::BatchHeader;
+use crate::runtime::{File, Open, Runtime};
+
+/// What is known of a log before its folder is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpenLog {
+    /// The data folder was left in order: nothing needs to be read.
+    pub was_clean: bool,
+    /// From `log-start-offset-checkpoint`; 0 when it says nothing of this log.
+    pub log_start_offset: Offset,
+    /// From `recovery-point-offset-checkpoint`; 0 when it says nothing of this log.
+    pub recovery_point: Offset,
+}
+
+/// What an opened log has to tell beside the log itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenedLog {
+    pub log_start_offset: Offset,
+    /// All below it is durable.
+    pub log_end_offset: Offset,
+    pub repairs: Vec<Repair>,
+}
+
+/// Where the state of a partition stands before the batches that follow are replayed into it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReplayStart {
+    pub log_start_offset: Offset,
+    /// Offset of the producer snapshot; without one the log start, or the base offset of the batch around it.
+    pub replay_start_offset: Offset,
+    /// `leader-epoch-checkpoint` up to there.
+    pub leader_epochs: Vec<EpochStart>,
+    /// The producer snapshot.
+    pub producers: Vec<ProducerSnapshotEntry>,
+    /// Of all transaction indexes, by marker.
+    pub aborted: Vec<AbortedTransaction>,
+}
+
+/// What opening a log tells as it goes, to rebuild the partition's state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Replayed<'a> {
+    /// Comes first. When it comes again, all before it is void: a snapshot turned out not to belong to this log.
+    Start(ReplayStart),
+    /// Each sound batch from the replay start on, in order.
+    Batch {
+        header: &'a BatchHeader,
+        /// Of a control batch.
+        records: Option<&'a [u8]>,
+    },
+}
+
+/// Why a log is not opened.
+#[derive(Debug)]
+pub enum OpenTrouble {
+    /// The folder is another topic's that had the same name.
+    OtherTopic {
+        found: TopicId,
+    },
+    Disk(Trouble),
+}
+
+impl From<Trouble> for OpenTrouble {
+    fn from(trouble: Trouble) -> OpenTrouble {
+        OpenTrouble::Disk(trouble)
+    }
+}
+
+impl fmt::Display for OpenTrouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenTrouble::OtherTopic { found } => write!(f, "the folder belongs to topic id {found}"),
+            OpenTrouble::Disk(trouble) => fmt::Display::fmt(trouble, f),
+        }
+    }
+}
+impl std::error::Error for OpenTrouble {}
+
+impl<R: Runtime> Log<R> {
+    /// Opens the log in `folder`, which must be there. Bad bytes are no trouble: they are cut, set aside or built again, and
+    /// told in `repairs`. After an unclean stop all batches from the newest producer snapshot on are read; those that
+    /// had been synced (below that snapshot or the recovery point) stay whatever lies among them, from there on the
+    /// first bad one ends the log. On return everything is durable. Not safe to drop half-way, but it may then be
+    /// called again as after an unclean stop.
+    pub async fn open(
+        runtime: R,
+        files: OpenFiles<R>,
+        folder: &Path,
+        topic_id: TopicId,
+        settings: LogSettings,
+        known: OpenLog,
+        mut replay: impl FnMut(Replayed<'_>),
+    ) -> Result<(Log<R>, OpenedLog), OpenTrouble> {
+        let mut repairs = Vec::new();
+        check_topic(&runtime, folder, topic_id, &mut repairs).await?;
+        let found = tidy(&runtime, folder, &mut repairs).await?;
+        let segments: VecDeque<Rc<Segment<R>>> = found
+            .segments
+            .iter()
+            .map(|(base_offset, bytes)| {
+                Rc::new(Segment::found(&runtime, folder.into(), *base_offset, *bytes, &settings))
+            })
+            .collect();
+        let log = Log::with_segments(runtime, files, folder.into(), topic_id, settings, segments);
+        let opening = Opening { log: &log, known, found, repairs };
+        let opened = opening.run(&mut replay).await?;
+        Ok((log, opened))
+    }
+}
+
+/// A folder without readable `partition.metadata` is taken for this topic's, and gets one.
+async fn check_topic<R: Runtime>(
+    runtime: &R,
+    folder: &Path,
+    topic_id: TopicId,
+    repairs: &mut Vec<Repair>,
+) -> Result<(), OpenTrouble> {
+    let path = folder.join(PARTITION_METADATA);
+    let text = read_text(runtime, &path).await?;
+    match text.as_deref().map(PartitionMetadata::parse) {
+        Some(Some(PartitionMetadata { topic_id: found })) if found == topic_id => return Ok(()),
+        Some(Some(PartitionMetadata { topic_id: found })) => return Err(OpenTrouble::OtherTopic { found }),
+        Some(None) => repairs.push(Repair::CheckpointDamaged { file: path.clone() }),
+        None => {}
+    }
+    write_small(runtime, &path, PartitionMetadata { topic_id }.to_text()).await?;
+    Ok(())
+}
+
+struct Opening<'a, R: Runtime> {
+    log: &'a Log<R>,
+    known: OpenLog,
+    found: FoundFiles,
+    repairs: Vec<Repair>,
+}
+
+/// A producer snapshot that can be used.
+struct Snapshot {
+    offset: Offset,
+    entries: Vec<ProducerSnapshotEntry>,
+}
+
+/// Where the sound part of a segment ends.
+struct ScanEnd {
+    next_offset: Offset,
+    /// What was behind it is cut, and so must be the segments that follow.
+    is_torn: bool,
+}
+
+impl<R: Runtime> Opening<'_, R> {
+    async fn run(mut self, replay: &mut impl FnMut(Replayed<'_>)) -> Result<OpenedLog, Trouble> {
+        let first_base_offset = self.log.0.segments.borrow().front().map(|segment| segment.base_offset);
+        let log_start_offset = self.known.log_start_offset.max(first_base_offset.unwrap_or(Offset::ZERO));
+        let leader_epochs = self.read_epochs().await?;
+        let aborted = self.read_aborted().await?;
+        let log_end_offset = loop {
+            let snapshot = self.newest_snapshot().await?;
+            let replay_start_offset = match &snapshot {
+                Some(snapshot) => snapshot.offset,
+                None => first_base_offset.unwrap_or(log_start_offset),
+            };
+            replay(Replayed::Start(ReplayStart {
+                log_start_offset,
+                replay_start_offset,
+                leader_epochs: leader_epochs
+                    .iter()
+                    .filter(|epoch| epoch.start_offset <= replay_start_offset)
+                    .copied()
+                    .collect(),
+                producers: snapshot.map(|snapshot| snapshot.entries).unwrap_or_default(),
+                aborted: aborted.clone(),
+            }));
+            let end = self.find_end(replay_start_offset, replay).await?;
+            if end >= replay_start_offset || self.found.snapshots.is_empty() {
+                break end;
+            }
+            self.drop_newest_snapshot().await?;
+        };
+        let log = self.log;
+        let opened = OpenedLog { log_start_offset, log_end_offset, repairs: Vec::new() };
+        let opened = match log_end_offset < log_start_offset || log.0.segments.borrow().is_empty() {
+            true => self.begin_anew(opened).await?,
+            false => opened,
+        };
+        log.0.snapshots.replace(std::mem::take(&mut self.found.snapshots));
+        log.set_ends(opened.log_end_offset);
+        log.0.log_start_offset.set(opened.log_start_offset);
+        if !self.known.was_clean || !self.repairs.is_empty() {
+            log.0.runtime.sync_folder(log.folder()).await?;
+        }
+        Ok(OpenedLog { repairs: self.repairs, ..opened })
+    }
+
+    async fn read_epochs(&mut self) -> Result<Vec<EpochStart>, Trouble> {
+        let path = self.log.folder().join(LEADER_EPOCHS);
+        let Some(text) = read_text(&self.log.0.runtime, &path).await? else { return Ok(Vec::new()) };
+        let (epochs, is_whole) = parse_epochs(&text);
+        if !is_whole {
+            self.repairs.push(Repair::CheckpointDamaged { file: path });
+        }
+        Ok(epochs)
+    }
+
+    async fn read_aborted(&mut self) -> Result<Vec<AbortedTransaction>, Trouble> {
+        let mut aborted: Vec<AbortedTransaction> = Vec::new();
+        for base_offset in &self.found.transaction_indexes {
+            let path = FileKind::TransactionIndex.path(self.log.folder(), *base_offset);
+            let Some(bytes) = read_small(&self.log.0.runtime, &path).await? else { continue };
+            for entry in bytes.chunks(AbortedTransaction::BYTES) {
+                let last_offset = aborted.last().map_or(Offset::NONE, |entry| entry.last_offset);
+                match AbortedTransaction::decode(entry) {
+                    Some(entry) if entry.last_offset > last_offset => aborted.push(entry),
+                    _ => {
+                        self.repairs.push(Repair::CheckpointDamaged { file: path.clone() });
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(aborted)
+    }
+
+    /// The newest snapshot that can be read; those that can't are removed.
+    async fn newest_snapshot(&mut self) -> Result<Option<Snapshot>, Trouble> {
+        let runtime = &self.log.0.runtime;
+        while let Some(offset) = self.found.snapshots.last().copied() {
+            let path = FileKind::ProducerSnapshot.path(self.log.folder(), offset);
+            if let Some(bytes) = read_small(runtime, &path).await? {
+                match decode_snapshot(&bytes) {
+                    Ok(entries) => return Ok(Some(Snapshot { offset, entries })),
+                    Err(fault) => {
+                        remove_if_there(runtime, &path).await?;
+                        self.repairs.push(Repair::SnapshotRefused { file: path, fault });
+                    }
+                }
+            }
+            self.found.snapshots.pop();
+        }
+        Ok(None)
+    }
+
+    async fn drop_newest_snapshot(&mut self) -> Result<(), Trouble> {
+        if let Some(offset) = self.found.snapshots.pop() {
+            let path = FileKind::ProducerSnapshot.path(self.log.folder(), offset);
+            remove_if_there(&self.log.0.runtime, &path).await?;
+            self.repairs.push(Repair::SnapshotBeyondEnd { file: path });
+        }
+        Ok(())
+    }
+
+    /// Finds the end of the log, replays what lies between `replay_start_offset` and it, cuts what is behind it, and syncs
+    /// what may not have been.
+    async fn find_end(
+        &mut self,
+        replay_start_offset: Offset,
+        replay: &mut impl FnMut(Replayed<'_>),
+    ) -> Result<Offset, Trouble> {
+        if self.known.was_clean
+            && let Some(end) = self.end_after_clean_stop().await?
+            && end <= replay_start_offset
+        {
+            return Ok(end);
+        }
+        let synced_below = match self.known.was_clean {
+            true => Offset::MAX,
+            false if self.found.snapshots.is_empty() => self.known.recovery_point,
+            false => self.known.recovery_point.max(replay_start_offset),
+        };
+        let mut next_segment = self.log.segment_of(replay_start_offset);
+        let mut end = replay_start_offset;
+        let dropped = {
+            let mut segments = inner.segments.borrow_mut();
+            let kept = segments.partition_point(|segment| segment.base_offset <= base_offset);
+            segments.split_off(kept)
+        };
+        // The last one first, so that a crash in between leaves no hole.
+        for segment in dropped.into_iter().rev() {
+            for kind in FileKind::OF_SEGMENT {
+                remove_if_there(&inner.runtime, &segment.path(kind)).await?;
+            }
+            let (file, bytes) = (segment.path(FileKind::Log), segment.bytes.get());
+            self.repairs.push(Repair::SegmentDropped { file, bytes });
+        }
+        Ok(())
+    }
+
+    /// Puts an empty segment at the log start in the place of all there are.
+    async fn begin_anew(&mut self, opened: OpenedLog) -> Result<OpenedLog, Trouble> {
+        let OpenedLog { log_start_offset, log_end_offset, .. } = opened;
+        self.drop_segments_after(Offset::NONE).await?;
+        if !self.found.segments.is_empty() {
+            self.repairs.push(Repair::BegunAnew { log_start_offset, log_end_offset });
+        }
+        self.log.set_ends(log_start_offset);
+        self.log.begin_segment(log_start_offset).await?;
+        self.log.sync().await?;
+        Ok(OpenedLog { log_end_offset: log_start_offset, ..opened })
+    }
+}

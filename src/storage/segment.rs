@@ -1,0 +1,286 @@
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::format::{IndexEntry, OffsetEntry, TimeEntry};
+use super::names::FileKind;
+use super::open_files::{FileSlot, OpenFiles};
+use super::scan::{Damage, Scanned};
+use super::settings::LogSettings;
+use super::sparse_index::{Floor, IndexTrouble, SparseIndex};
+use super::turn::Turn;
+use crate::base::{Offset, Position, TimestampMs, Trouble};
+use crate::record::BatchHeader;
+use crate::runtime::{File, Open, Runtime};
+
+/// Positions in an index have 31 bits, relative offsets too.
+const POSITION_MAX: u64 = i32::MAX as u64;
+
+/// One file of batches with its two indexes. Only the newest segment of a log is written to.
+pub(super) struct Segment<R: Runtime> {
+    pub(super) base_offset: Offset,
+    folder: Rc<Path>,
+    pub(super) log: FileSlot<R::File>,
+    offsets: SparseIndex<R::File, OffsetEntry>,
+    times: SparseIndex<R::File, TimeEntry>,
+    /// Bytes of whole batches, all of them written.
+    pub(super) bytes: Cell<u64>,
+    /// Timestamp of the first batch, from which `segment.ms` counts; `None`: empty, or not looked at yet.
+    pub(super) first_timestamp: Cell<Option<TimestampMs>>,
+    /// Greatest timestamp and the last offset of the first batch that has it. Of a segment that is no longer written to it
+    /// is the time index's last entry, and `None` here until that is loaded.
+    pub(super) greatest: Cell<Option<TimeEntry>>,
+    /// When the segment was made, or found at start.
+    pub(super) created: TimestampMs,
+    /// `segment.ms` less this segment's share of the jitter.
+    roll_after_ms: i64,
+    /// Written to since the last sync; its file is pinned open.
+    pub(super) is_dirty: Cell<bool>,
+    /// Known ranges that are no batches, by position.
+    pub(super) damage: RefCell<Vec<Damage>>,
+    /// How often the indexes were made anew from the batches, and whose turn it is to do so.
+    pub(super) rebuilds: Cell<u32>,
+    pub(super) rebuild_turn: Turn,
+}
+
+impl<R: Runtime> Segment<R> {
+    /// A segment without a batch, its log file already made.
+    pub(super) fn new(
+        runtime: &R,
+        folder: Rc<Path>,
+        base_offset: Offset,
+        settings: &LogSettings,
+    ) -> Segment<R> {
+        let mut segment = Segment::found(runtime, folder, base_offset, 0, settings);
+        segment.offsets = SparseIndex::empty();
+        segment.times = SparseIndex::empty();
+        segment
+    }
+
+    /// A segment whose files are there; they are opened when first needed.
+    pub(super) fn found(
+        runtime: &R,
+        folder: Rc<Path>,
+        base_offset: Offset,
+        bytes: u64,
+        settings: &LogSettings,
+    ) -> Segment<R> {
+        let jitter_ms = match settings.segment_jitter_ms.min(settings.segment_ms) {
+            jitter @ 1.. => (runtime.random() % jitter.cast_unsigned()).cast_signed(),
+            _ => 0,
+        };
+        Segment {
+            base_offset,
+            folder,
+            log: FileSlot::new(),
+            offsets: SparseIndex::in_file(),
+            times: SparseIndex::in_file(),
+            bytes: Cell::new(bytes),
+            first_timestamp: Cell::new(None),
+            greatest: Cell::new(None),
+            created: runtime.wall_clock(),
+            roll_after_ms: settings.segment_ms - jitter_ms,
+            is_dirty: Cell::new(false),
+            damage: RefCell::new(Vec::new()),
+            rebuilds: Cell::new(0),
+            rebuild_turn: Turn::default(),
+        }
+    }
+
+    pub(super) fn path(&self, kind: FileKind) -> PathBuf {
+        kind.path(&self.folder, self.base_offset)
+    }
+    /// `offset` as the indexes hold it; `None` when it is too far from the base offset for this segment.
+    pub(super) fn relative(&self, offset: Offset) -> Option<u32> {
+        u32::try_from(offset - self.base_offset).ok().filter(|relative| u64::from(*relative) <= POSITION_MAX)
+    }
+    /// The greatest timestamp so far as far as it is known without reading.
+    pub(super) fn known_greatest(&self) -> Option<TimeEntry> {
+        self.greatest.get().or(self.times.last())
+    }
+
+    pub(super) async fn log_file(&self, files: &OpenFiles<R>, open: Open) -> Result<R::File, Trouble> {
+        files.get(&self.log, || self.path(FileKind::Log), open).await
+    }
+
+    /// Whether the next batch belongs into a new segment. `bytes` and `entries`: what the segment and its index hold, with
+    /// what is about to be written. Source: Kafka's `LogSegment.shouldRoll`.
+    pub(super) fn is_full_for(
+        &self,
+        batch: &BatchHeader,
+        bytes: u64,
+        entries: u64,
+        settings: &LogSettings,
+        now: TimestampMs,
+    ) -> bool {
+        if bytes == 0 {
+            return false;
+        }
+        let waited_ms = match self.first_timestamp.get() {
+            Some(first) if first.0 >= 0 && batch.max_timestamp.0 >= 0 => batch.max_timestamp.0 - first.0,
+            _ => now.0 - self.created.0,
+        };
+        let index_entries_max = settings.segment_index_bytes / OffsetEntry::BYTES as u64;
+        // One entry is kept for the greatest timestamp, written when the segment ends.
+        let time_entries_max = (settings.segment_index_bytes / TimeEntry::BYTES as u64).saturating_sub(1);
+        bytes + batch.size_bytes() > settings.segment_bytes.min(POSITION_MAX)
+            || waited_ms > self.roll_after_ms
+            || entries >= index_entries_max
+            || entries >= time_entries_max
+            || self.relative(batch.last_offset()).is_none()
+    }
+
+    pub(super) fn index_entries(&self) -> u64 {
+        self.offsets.entries().max(self.times.entries())
+    }
+
+    /// Notes a batch that was written at `position`; true when index entries wait to be written.
+    pub(super) fn note_batch(
+        &self,
+        header: &BatchHeader,
+        position: Position,
+        settings: &LogSettings,
+    ) -> bool {
+        let Some(relative_offset) = self.relative(header.last_offset()) else {
+            unreachable!(
+                "a batch too far from {} at {} is not written here",
+                self.base_offset, header.base_offset
+            )
+        };
+        if position.0 == 0 {
+            self.first_timestamp.set(Some(header.max_timestamp));
+        }
+        self.note_greatest(header);
+        self.bytes.set(position.0 + header.size_bytes());
+        if position - self.last_indexed_position() <= settings.index_interval_bytes {
+            return false;
+        }
+        let position =
+            u32::try_from(position.0).expect("a segment is rolled before its positions outgrow 31 bits");
+        let offsets_wait = self.offsets.push(OffsetEntry { relative_offset, position });
+        self.push_greatest() || offsets_wait
+    }
+
+    /// Notes a batch's greatest timestamp if none before it was as great.
+    pub(super) fn note_greatest(&self, header: &BatchHeader) {
+        let greatest = self.known_greatest().map_or(TimestampMs::NONE, |entry| entry.timestamp);
+        if let Some(relative_offset) = self.relative(header.last_offset())
+            && header.max_timestamp > greatest
+        {
+            self.greatest.set(Some(TimeEntry { timestamp: header.max_timestamp, relative_offset }));
+        }
+    }
+
+    /// Where the last indexed batch begins; 0 when none is.
+    pub(super) fn last_indexed_position(&self) -> Position {
+        Position(self.offsets.last().map_or(0, |entry| u64::from(entry.position)))
+    }
+
+    /// Adds the greatest timestamp to the time index unless it stands there.
+    fn push_greatest(&self) -> bool {
+        let Some(greatest) = self.greatest.get() else { return false };
+        let is_new = self.times.last().is_none_or(|last| last.timestamp < greatest.timestamp);
+        is_new && self.times.push(greatest)
+    }
+
+    /// Writes the index entries that wait in memory; makes the files when they are missing.
+    pub(super) async fn write_indexes(&self, files: &OpenFiles<R>) -> Result<(), Trouble> {
+        write_index(files, &self.offsets, || self.path(FileKind::OffsetIndex)).await?;
+        write_index(files, &self.times, || self.path(FileKind::TimeIndex)).await
+    }
+
+    /// Writes the indexes of a segment that gets no more batches: the greatest timestamp is the time index's last entry.
+    pub(super) async fn finish_indexes(&self, files: &OpenFiles<R>) -> Result<(), Trouble> {
+        self.push_greatest();
+        self.write_indexes(files).await
+    }
+
+    /// Makes the indexes outlive a power cut. Nobody waits for it: an index that is lost is built again.
+    pub(super) async fn sync_indexes(&self, files: &OpenFiles<R>) -> Result<(), Trouble> {
+        let open = Open::Write;
+        files.get(&self.offsets.slot, || self.path(FileKind::OffsetIndex), open).await?.sync().await?;
+        files.get(&self.times.slot, || self.path(FileKind::TimeIndex), open).await?.sync().await
+    }
+
+    /// Where `offset` falls in the offset index, which must be loaded.
+    pub(super) async fn floor_of_offset(
+        &self,
+        files: &OpenFiles<R>,
+        relative_offset: u32,
+    ) -> Result<Floor<OffsetEntry>, IndexTrouble> {
+        let file = match self.offsets.has_written() {
+            true => {
+                Some(files.get(&self.offsets.slot, || self.path(FileKind::OffsetIndex), Open::Write).await?)
+            }
+            false => None,
+        };
+        self.offsets.floor(file.as_ref(), i64::from(relative_offset)).await
+    }
+
+    /// Where `timestamp` falls in the time index, which must be loaded.
+    pub(super) async fn floor_of_timestamp(
+        &self,
+        files: &OpenFiles<R>,
+        timestamp: TimestampMs,
+    ) -> Result<Floor<TimeEntry>, IndexTrouble> {
+        let file = match self.times.has_written() {
+            true => Some(files.get(&self.times.slot, || self.path(FileKind::TimeIndex), Open::Write).await?),
+            false => None,
+        };
+        self.times.floor(file.as_ref(), timestamp.0).await
+    }
+
+    pub(super) fn indexes_are_loaded(&self) -> bool {
+        self.offsets.is_loaded() && self.times.is_loaded()
+    }
+
+    /// Reads the ends of both index files. `Damaged`: one is missing or cannot belong to this segment.
+    pub(super) async fn load_indexes(&self, files: &OpenFiles<R>) -> Result<(), IndexTrouble> {
+        let bytes = self.bytes.get();
+        let offsets = open_index(files, &self.offsets, || self.path(FileKind::OffsetIndex)).await?;
+        let position_is_possible = |position: u32| position > 0 && u64::from(position) < bytes;
+        let possible = |entry: OffsetEntry| {
+            position_is_possible(entry.position) && u64::from(entry.relative_offset) <= POSITION_MAX
+        };
+        self.offsets.load(&offsets, possible).await?;
+        let times = open_index(files, &self.times, || self.path(FileKind::TimeIndex)).await?;
+        let possible =
+            |entry: TimeEntry| entry.timestamp.0 >= 0 && u64::from(entry.relative_offset) <= POSITION_MAX;
+        self.times.load(&times, possible).await
+    }
+
+    /// Takes what a scan of the batches themselves has found; `write_indexes` is to follow.
+    pub(super) fn take_over(&self, scanned: Scanned) {
+        self.bytes.set(scanned.bytes);
+        self.first_timestamp.set(scanned.first_timestamp);
+        self.greatest.set(scanned.greatest);
+        self.damage.replace(scanned.damage);
+        self.offsets.replace(scanned.offsets);
+        self.times.replace(scanned.times);
+    }
+}
+
+async fn write_index<R: Runtime, E: IndexEntry>(
+    files: &OpenFiles<R>,
+    index: &SparseIndex<R::File, E>,
+    path: impl FnOnce() -> PathBuf,
+) -> Result<(), Trouble> {
+    let open = if index.has_written() { Open::Write } else { Open::Replace };
+    if open == Open::Replace {
+        files.close(&index.slot);
+    }
+    let file = files.get(&index.slot, path, open).await?;
+    index.write_pending(&file).await
+}
+
+async fn open_index<R: Runtime, E: IndexEntry>(
+    files: &OpenFiles<R>,
+    index: &SparseIndex<R::File, E>,
+    path: impl FnOnce() -> PathBuf,
+) -> Result<R::File, IndexTrouble> {
+    match files.get(&index.slot, path, Open::Write).await {
+        Ok(file) => Ok(file),
+        Err(trouble) if trouble.is_not_found() => Err(IndexTrouble::Damaged),
+        Err(trouble) => Err(IndexTrouble::Disk(trouble)),
+    }
+}

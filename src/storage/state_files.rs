@@ -1,0 +1,63 @@
+//! What stands beside the segments of a log: producer snapshots and leader epochs; and leaving the folder in order.
+
+use super::format::{EpochStart, ProducerSnapshotEntry, encode_snapshot, format_epochs};
+use super::log::{Inner, Log};
+use super::names::{FileKind, LEADER_EPOCHS};
+use super::small_file::{remove_if_there, write_small};
+use crate::base::{Offset, Trouble};
+use crate::runtime::{File, Open, Runtime};
+
+/// Snapshots kept in a folder: the newest, and one in case it is damaged.
+const SNAPSHOTS_KEPT: usize = 2;
+
+impl<R: Runtime> Log<R> {
+    /// Writes what the partition remembers of its producers at `offset`, which must be durable: the next start takes a
+    /// snapshot as proof that what lies before it had been synced, and reads from there on. Off the append path; one call at a
+    /// time. Older snapshots go.
+    pub async fn write_producer_snapshot(
+        &self,
+        offset: Offset,
+        entries: &[ProducerSnapshotEntry],
+    ) -> Result<(), Trouble> {
+        assert!(
+            offset <= self.durable_end_offset(),
+            "{offset} is not durable: {}",
+            self.durable_end_offset()
+        );
+        let Inner { runtime, folder, .. } = &*self.0;
+        write_small(runtime, &FileKind::ProducerSnapshot.path(folder, offset), encode_snapshot(entries))
+            .await?;
+        let mut older = self.0.snapshots.take();
+        older.retain(|other| *other != offset);
+        older.push(offset);
+        older.sort_unstable();
+        let kept = older.split_off(older.len().saturating_sub(SNAPSHOTS_KEPT));
+        self.0.snapshots.replace(kept);
+        for offset in older {
+            remove_if_there(runtime, &FileKind::ProducerSnapshot.path(folder, offset)).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes down where the leader epochs begin. One call at a time.
+    pub async fn write_leader_epochs(&self, epochs: &[EpochStart]) -> Result<(), Trouble> {
+        write_small(&self.0.runtime, &self.0.folder.join(LEADER_EPOCHS), format_epochs(epochs)).await
+    }
+
+    /// Syncs everything and writes the indexes out, so that the log can be opened without being read, by Kafka too. Before it
+    /// a producer snapshot of the log end should have been written. The log must not be appended to afterwards.
+    pub async fn close_clean(&self) -> Result<(), Trouble> {
+        self.check_online("close")?;
+        let Inner { runtime, files, folder, .. } = &*self.0;
+        let active = self.active();
+        if self.0.is_ragged.get() {
+            self.cut_ragged_end().await?;
+        }
+        active.finish_indexes(files).await?;
+        self.0.unsynced_indexes.borrow_mut().push(active.clone());
+        self.sync_indexes().await?;
+        self.sync().await?;
+        active.log_file(files, Open::Write).await?.sync().await?;
+        runtime.sync_folder(folder).await
+    }
+}
