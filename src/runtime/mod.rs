@@ -7,6 +7,7 @@
 pub mod glommio;
 pub mod mailbox;
 pub mod sim;
+pub mod startup;
 
 mod send_queue;
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::base::ShardId;
 
 use super::super::Lane;
-use super::disk::{Disk, DiskFault, DiskOperation, Residency};
+use super::disk::{Disk, DiskFault, DiskOperation, Residency, When};
 use super::runtime::SimRuntime;
 use super::trace::Event;
 use super::world::World;
@@ -140,12 +140,28 @@ impl SimDisk {
 
     /// The nth such operation from now on (counted from 1) on a path that contains `path_contains` fails, once.
     pub fn fail_nth(&self, operation: DiskOperation, path_contains: &str, nth: u64, fault: DiskFault) {
-        self.with(|disk| disk.faults.add(operation, path_contains, nth, 1, fault));
+        assert!(nth > 0, "operations are counted from 1");
+        let when = When::After { passes: nth - 1, fails: 1 };
+        self.with(|disk| disk.faults.add(operation, path_contains, when, fault));
     }
 
     /// Like `fail_nth`, and all after it fail too.
     pub fn fail_from(&self, operation: DiskOperation, path_contains: &str, nth: u64, fault: DiskFault) {
-        self.with(|disk| disk.faults.add(operation, path_contains, nth, u64::MAX, fault));
+        assert!(nth > 0, "operations are counted from 1");
+        let when = When::After { passes: nth - 1, fails: u64::MAX };
+        self.with(|disk| disk.faults.add(operation, path_contains, when, fault));
+    }
+
+    /// Of a million such operations on a path that contains `path_contains`, about so many fail.
+    pub fn fail_sometimes(
+        &self,
+        operation: DiskOperation,
+        path_contains: &str,
+        per_million: u64,
+        fault: DiskFault,
+    ) {
+        let when = When::Sometimes { per_million };
+        self.with(|disk| disk.faults.add(operation, path_contains, when, fault));
     }
 
     /// Takes back all that `fail_nth` and `fail_from` have asked for.

@@ -36,7 +36,7 @@ pub use network::{NetworkHabits, SimListener, SimParcel, SimStream};
 pub use runtime::SimRuntime;
 
 /// Virtual time after which a wait counts as never ending.
-const WAIT_MAX: Duration = Duration::from_secs(3600);
+const WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// A world of machines that is the same for the same seed.
 pub struct Simulation {
@@ -73,7 +73,7 @@ impl Simulation {
     }
 
     /// Runs everything until `future`, which belongs to no machine, is done. Panics when nothing can run any more, or after
-    /// an hour of virtual time.
+    /// ten minutes of virtual time.
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         let waker = self.world.executor.borrow().waker(DRIVER).expect("the driver's task never ends");

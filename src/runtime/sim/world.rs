@@ -232,7 +232,7 @@ impl World {
         self.sleep(self.now.get().saturating_add(latency)).await;
         let text = path.to_string_lossy();
         let result = if self.is_alive(owner) {
-            self.with_disk(owner.machine, |disk| match disk.faults.take(operation, &text) {
+            self.with_disk(owner.machine, |disk| match disk.faults.take(operation, &text, &self.random) {
                 Some(DiskFault::Error(number)) => Err(error(number)),
                 fault => effect(disk, fault),
             })

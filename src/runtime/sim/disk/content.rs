@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
@@ -19,6 +20,8 @@ pub(super) struct Content {
     durable: Vec<u8>,
     pending: VecDeque<(u64, Change)>,
     next_sequence: u64,
+    /// A sync has failed: what is seen and what is written back may differ.
+    has_lost_pages: bool,
 }
 
 impl Content {
@@ -71,19 +74,26 @@ impl Content {
     /// What Linux does when a sync fails: the changes before `mark` still show, count as clean, and are not on the disk.
     pub(super) fn lose(&mut self, mark: u64) {
         self.pending.retain(|(sequence, _)| *sequence >= mark);
+        self.has_lost_pages = true;
     }
 
     /// What is read past the page cache, and what readers see once clean pages have been thrown away.
-    pub(super) fn written_back(&self) -> Vec<u8> {
+    pub(super) fn written_back(&self) -> Cow<'_, [u8]> {
+        if !self.has_lost_pages {
+            return Cow::Borrowed(&self.seen);
+        }
         let mut bytes = self.durable.clone();
         for (_, change) in &self.pending {
             change.apply(&mut bytes);
         }
-        bytes
+        Cow::Owned(bytes)
     }
 
     pub(super) fn drop_clean_pages(&mut self) {
-        self.seen = self.written_back();
+        if self.has_lost_pages {
+            self.seen = self.written_back().into_owned();
+            self.has_lost_pages = false;
+        }
     }
 
     /// Flips one bit in each byte of the range, on the platter and in memory.
@@ -122,6 +132,7 @@ impl Content {
             tear(&mut self.durable, &writes, random);
         }
         self.seen = self.durable.clone();
+        self.has_lost_pages = false;
     }
 }
 

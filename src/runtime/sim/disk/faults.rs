@@ -32,13 +32,39 @@ pub enum DiskFault {
     LostPages,
 }
 
+/// Which of the operations that a rule is about fail.
+pub(in super::super) enum When {
+    /// After so many that go well, so many fail.
+    After {
+        passes: u64,
+        fails: u64,
+    },
+    Sometimes {
+        per_million: u64,
+    },
+}
+
+impl When {
+    fn take(&mut self, random: &Random) -> bool {
+        match self {
+            When::After { passes, .. } if *passes > 0 => {
+                *passes -= 1;
+                false
+            }
+            When::After { fails, .. } => {
+                let fails_now = *fails > 0;
+                *fails = fails.saturating_sub(1);
+                fails_now
+            }
+            When::Sometimes { per_million } => random.chance(*per_million, 1_000_000),
+        }
+    }
+}
+
 struct Rule {
     operation: DiskOperation,
     path_contains: String,
-    /// How many more go well before the first fails.
-    passes: u64,
-    /// How many fail then.
-    fails: u64,
+    when: When,
     fault: DiskFault,
 }
 
@@ -67,33 +93,25 @@ impl Faults {
         &mut self,
         operation: DiskOperation,
         path: &str,
-        nth: u64,
-        fails: u64,
+        when: When,
         fault: DiskFault,
     ) {
-        assert!(nth > 0, "operations are counted from 1");
-        self.rules.push(Rule { operation, path_contains: path.to_owned(), passes: nth - 1, fails, fault });
+        self.rules.push(Rule { operation, path_contains: path.to_owned(), when, fault });
     }
 
     pub(in super::super) fn clear(&mut self) {
         self.rules.clear();
     }
 
-    /// Counts one operation, and says whether it fails. The first rule that applies decides.
-    pub(in super::super) fn take(&mut self, operation: DiskOperation, path: &str) -> Option<DiskFault> {
-        let mut fault = None;
-        for rule in &mut self.rules {
-            if rule.operation != operation || !path.contains(&rule.path_contains) || rule.fails == 0 {
-                continue;
-            }
-            if rule.passes > 0 {
-                rule.passes -= 1;
-            } else if fault.is_none() {
-                rule.fails = rule.fails.saturating_sub(1);
-                fault = Some(rule.fault);
-            }
-        }
-        fault
+    /// Counts one operation for each rule about it until one says that it fails.
+    pub(in super::super) fn take(
+        &mut self,
+        operation: DiskOperation,
+        path: &str,
+        random: &Random,
+    ) -> Option<DiskFault> {
+        let about = |rule: &&mut Rule| rule.operation == operation && path.contains(&rule.path_contains);
+        self.rules.iter_mut().filter(about).find_map(|rule| rule.when.take(random).then_some(rule.fault))
     }
 
     pub(in super::super) fn set_latency(

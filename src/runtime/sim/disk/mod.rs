@@ -14,8 +14,8 @@ use super::super::{FolderEntry, Open};
 use super::random::Random;
 
 use content::Content;
-use faults::Faults;
 pub use faults::{DiskFault, DiskOperation};
+pub(super) use faults::{Faults, When};
 use folders::Folders;
 
 /// Whether a range of a file counts as being in the page cache.

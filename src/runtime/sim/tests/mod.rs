@@ -154,6 +154,22 @@ fn operations_fail_as_the_test_asked() {
 }
 
 #[test]
+fn operations_fail_about_as_often_as_asked() {
+    let simulation = Simulation::new(7);
+    let machine = simulation.machine("broker");
+    machine.disk().fail_sometimes(DiskOperation::Read, "log", 250_000, DiskFault::Error(libc::EIO));
+    let failed = machine.run(&simulation, |runtime| async move {
+        let file = create(&runtime, "/log", b"data").await;
+        let mut failed = 0;
+        for _ in 0..1000 {
+            failed += u32::from(file.read_at(Position(0), 4).await.is_err());
+        }
+        failed
+    });
+    assert!((200..300).contains(&failed), "{failed} of 1000");
+}
+
+#[test]
 fn writes_larger_than_one_call_land_whole_and_rot_shows() {
     let simulation = Simulation::new(9);
     let machine = simulation.machine("broker");
