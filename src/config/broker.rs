@@ -58,6 +58,10 @@ pub struct BrokerConfig {
     pub offsets_retention_ms: i64,
     pub offsets_retention_check_interval_ms: i64,
 
+    pub transaction_state_log_num_partitions: i32,
+    pub transaction_state_log_segment_bytes: u64,
+    pub transaction_state_log_min_isr: i32,
+
     pub producer_id_expiration_ms: i64,
     pub producer_id_expiration_check_interval_ms: i64,
 
@@ -146,6 +150,9 @@ impl BrokerConfig {
             offsets_topic_segment_bytes: read.bytes("offsets.topic.segment.bytes"),
             offsets_retention_ms: read.whole("offsets.retention.minutes") * 60 * 1000,
             offsets_retention_check_interval_ms: read.whole("offsets.retention.check.interval.ms"),
+            transaction_state_log_num_partitions: read.int("transaction.state.log.num.partitions"),
+            transaction_state_log_segment_bytes: read.count("transaction.state.log.segment.bytes") as u64,
+            transaction_state_log_min_isr: read.int("transaction.state.log.min.isr"),
             producer_id_expiration_ms: read.whole("producer.id.expiration.ms"),
             producer_id_expiration_check_interval_ms: read.whole("producer.id.expiration.check.interval.ms"),
             settings,

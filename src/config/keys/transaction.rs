@@ -19,13 +19,13 @@ keys! {
         "How often expired transactional ids are looked for.";
     "transaction.state.log.load.buffer.size", Int, "5242880", AtLeast(1), ReadOnly, Ignored,
         "Bytes read at a time when transaction state is loaded.";
-    "transaction.state.log.min.isr", Int, "2", AtLeast(1), ReadOnly, Ignored,
+    "transaction.state.log.min.isr", Int, "2", AtLeast(1), ReadOnly, Served,
         "Replicas of __transaction_state that must be in sync.";
-    "transaction.state.log.num.partitions", Int, "50", AtLeast(1), ReadOnly, Ignored,
+    "transaction.state.log.num.partitions", Int, "50", AtLeast(1), ReadOnly, Served,
         "Partitions of __transaction_state.";
     "transaction.state.log.replication.factor", Short, "3", AtLeast(1), ReadOnly, Ignored,
         "Replicas of __transaction_state.";
-    "transaction.state.log.segment.bytes", Int, "104857600", AtLeast(1), ReadOnly, Ignored,
+    "transaction.state.log.segment.bytes", Int, "104857600", AtLeast(1), ReadOnly, Served,
         "Length of a segment of __transaction_state at which the next one begins.";
     "transaction.two.phase.commit.enable", Boolean, "false", Any, ReadOnly, Ignored,
         "Whether producers may take part in two-phase commits.";

@@ -82,7 +82,7 @@ impl Controller<'_> {
                 None => after.remove(name),
             };
         }
-        self.check_overrides(resource.resource_type, &after).map_err(AlterConfigError::InvalidConfig)?;
+        self.check_overrides(resource, &after)?;
 
         // A broker reads its settings anew when it is told the same once more: files that they name may have changed.
         let again = resource.resource_type == ResourceType::Broker;
@@ -150,7 +150,7 @@ impl Controller<'_> {
             let message = format!("{name} is not a list that could be added to or taken from");
             return Err(AlterConfigError::InvalidConfig(message));
         };
-        let held = before.cloned().unwrap_or(default);
+        let held = before.map_or(default, String::as_str);
         let mut entries: Vec<&str> = held.split(',').filter(|entry| !entry.is_empty()).collect();
         for entry in change.split(',') {
             if is_append && !entries.contains(&entry) {

@@ -13,23 +13,23 @@ impl Controller<'_> {
 
     /// A topic as it is made when nobody says how. The coordinators' topics have settings of their own.
     fn missing_topic(&self, name: &str) -> NewTopic {
-        let settings = self.settings;
+        let config = self.config;
         let (partition_count, configs) = match name {
             OFFSETS_TOPIC => (
-                settings.offsets_topic_num_partitions,
+                config.offsets_topic_num_partitions,
                 vec![
                     ("cleanup.policy", "compact".to_owned()),
                     ("compression.type", "producer".to_owned()),
-                    ("segment.bytes", settings.offsets_topic_segment_bytes.to_string()),
+                    ("segment.bytes", config.offsets_topic_segment_bytes.to_string()),
                 ],
             ),
             TRANSACTION_TOPIC => (
-                settings.transaction_topic_num_partitions,
+                config.transaction_state_log_num_partitions,
                 vec![
                     ("cleanup.policy", "compact".to_owned()),
                     ("compression.type", "uncompressed".to_owned()),
-                    ("min.insync.replicas", settings.transaction_topic_min_isr.to_string()),
-                    ("segment.bytes", settings.transaction_topic_segment_bytes.to_string()),
+                    ("min.insync.replicas", config.transaction_state_log_min_isr.to_string()),
+                    ("segment.bytes", config.transaction_state_log_segment_bytes.to_string()),
                     ("unclean.leader.election.enable", "false".to_owned()),
                 ],
             ),

@@ -114,7 +114,7 @@ impl Controller<'_> {
     fn too_many_partitions(&self, topics: &[&NewTopic]) -> Option<CreateTopicError> {
         let wanted = |topic: &&NewTopic| match topic.partition_count {
             _ if !topic.assignments.is_empty() => topic.assignments.len(),
-            -1 => usize::try_from(self.settings.num_partitions).unwrap_or(0),
+            -1 => usize::try_from(self.config.num_partitions).unwrap_or(0),
             count => usize::try_from(count).unwrap_or(0),
         };
         let total = topics.iter().map(wanted).fold(0, usize::saturating_add);
@@ -169,7 +169,7 @@ impl Controller<'_> {
             }
         }
         match topic.partition_count {
-            -1 => Ok(self.settings.num_partitions),
+            -1 => Ok(self.config.num_partitions),
             count if count > 0 => Ok(count),
             count => Err(CreateTopicError::InvalidPartitions(format!(
                 "the topic would have {count} partitions; it may have 1 or more, or -1 for the default"

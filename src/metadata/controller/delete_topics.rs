@@ -44,7 +44,7 @@ impl Controller<'_> {
             topic_id: topic.topic_id,
             result: Err(error),
         };
-        if !self.settings.delete_topic_enable {
+        if !self.config.delete_topic_enable {
             let error = DeleteTopicError::TopicDeletionDisabled("delete.topic.enable is false".to_owned());
             answer.extend(topics.iter().map(|topic| refused(topic, error.clone())));
             return Decision { records: Vec::new(), answer };

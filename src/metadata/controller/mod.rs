@@ -16,6 +16,7 @@ mod topic_ids;
 use super::image::Image;
 use super::records::{LeaderRecovery, PartitionRecord, Record};
 use crate::base::{DirectoryId, LeaderEpoch, NodeId, PartitionEpoch, PartitionIndex, TopicId};
+use crate::config::BrokerConfig;
 
 pub use alter_configs::{AlterConfigError, AlterConfigResult, ConfigChange, ConfigOperation};
 pub use create_partitions::{CreatePartitionsError, CreatePartitionsResult, MorePartitions};
@@ -35,37 +36,17 @@ pub struct Decision<T> {
     pub answer: T,
 }
 
-/// Settings of the broker that decisions depend on.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ControllerSettings {
-    pub node_id: NodeId,
-    /// `num.partitions`
-    pub num_partitions: i32,
-    /// `delete.topic.enable`
-    pub delete_topic_enable: bool,
-    /// `offsets.topic.num.partitions`
-    pub offsets_topic_num_partitions: i32,
-    /// `offsets.topic.segment.bytes`
-    pub offsets_topic_segment_bytes: i32,
-    /// `transaction.state.log.num.partitions`
-    pub transaction_topic_num_partitions: i32,
-    /// `transaction.state.log.segment.bytes`
-    pub transaction_topic_segment_bytes: i32,
-    /// `transaction.state.log.min.isr`
-    pub transaction_topic_min_isr: i32,
-}
-
-/// The controller of a moment: the image it decides from.
+/// The controller of a moment: what it decides from.
 #[derive(Clone, Copy, Debug)]
 pub struct Controller<'a> {
     pub image: &'a Image,
-    pub settings: &'a ControllerSettings,
+    pub config: &'a BrokerConfig,
 }
 
 impl Controller<'_> {
     /// The record of a partition that this broker holds alone, as every new one does.
     fn new_partition(&self, topic_id: TopicId, partition: PartitionIndex) -> Record {
-        let node_id = self.settings.node_id;
+        let node_id = self.config.node_id;
         let directory = self.image.broker(node_id).and_then(|broker| broker.log_dirs.first().copied());
         Record::Partition(PartitionRecord {
             partition,
@@ -97,8 +78,8 @@ impl Controller<'_> {
                 return Err(format!("an assignment names broker {broker_id} twice"));
             }
         }
-        if replicas.len() > 1 || *first != self.settings.node_id {
-            let node_id = self.settings.node_id;
+        if replicas.len() > 1 || *first != self.config.node_id {
+            let node_id = self.config.node_id;
             return Err(format!(
                 "this broker does not replicate: an assignment must be broker {node_id} alone"
             ));

@@ -36,7 +36,7 @@ impl Controller<'_> {
             return Err(ProducerIdsError::UnknownServerError("all producer ids are given away".to_owned()));
         }
         let block = ProducerIdBlock { first };
-        let broker_id = self.settings.node_id;
+        let broker_id = self.config.node_id;
         let record = Record::ProducerIds(ProducerIdsRecord {
             broker_id,
             broker_epoch: self.image.broker(broker_id).map_or(BrokerEpoch(-1), |broker| broker.broker_epoch),

@@ -65,7 +65,7 @@ impl Controller<'_> {
     /// under `onrush.durability=os` the logs may have lost their ends, and clients find out by the epoch (KIP-320).
     /// `next_offset`: where in the metadata log the first of the records will stand; it becomes the broker's epoch.
     pub fn start_broker(&self, start: BrokerStart, next_offset: Offset) -> Vec<Record> {
-        let node_id = self.settings.node_id;
+        let node_id = self.config.node_id;
         let registration = Record::RegisterBroker(RegisterBrokerRecord {
             broker_id: node_id,
             is_migrating_zk_broker: false,

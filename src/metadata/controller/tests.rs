@@ -11,31 +11,27 @@ const NODE: NodeId = NodeId(7);
 /// A controller with its image, as the engine holds them: what is decided is folded in at once.
 struct Cluster {
     image: Image,
-    settings: ControllerSettings,
+    config: BrokerConfig,
     /// All that was ever written.
     log: Vec<Record>,
 }
 
 impl Cluster {
     fn new() -> Cluster {
-        let settings = ControllerSettings {
+        let config = BrokerConfig {
             node_id: NODE,
             num_partitions: 3,
-            delete_topic_enable: true,
-            offsets_topic_num_partitions: 50,
-            offsets_topic_segment_bytes: 104_857_600,
-            transaction_topic_num_partitions: 50,
-            transaction_topic_segment_bytes: 104_857_600,
-            transaction_topic_min_isr: 2,
+            offsets_topic_num_partitions: 5,
+            ..BrokerConfig::default()
         };
         let image = Image::new(ClusterId("syDzRf1BQBGT_i-H5KpMeA".into()));
-        let mut cluster = Cluster { image, settings, log: Vec::new() };
+        let mut cluster = Cluster { image, config, log: Vec::new() };
         cluster.write(bootstrap_records());
         cluster.start(true);
         cluster
     }
     fn controller(&self) -> Controller<'_> {
-        Controller { image: &self.image, settings: &self.settings }
+        Controller { image: &self.image, config: &self.config }
     }
     /// Writes and folds, through the bytes as the log would hold them.
     fn write(&mut self, records: Vec<Record>) {
@@ -216,8 +212,10 @@ fn a_created_topic_stands_in_the_image_with_its_settings() {
     let results = cluster.create(&[
         NewTopic { configs, ..topic("t", 2) },
         NewTopic { configs: vec![("retention.ms".to_owned(), None)], ..topic("null", 2) },
+        NewTopic { configs: vec![("retention.mss".to_owned(), Some("1".to_owned()))], ..topic("unknown", 2) },
+        NewTopic { configs: vec![("retention.ms".to_owned(), Some("abc".to_owned()))], ..topic("wrong", 2) },
     ]);
-    assert_eq!(create_codes(&results), [("t", 0), ("null", 40)]);
+    assert_eq!(create_codes(&results), [("t", 0), ("null", 40), ("unknown", 40), ("wrong", 40)]);
     let created = results[0].result.as_ref().unwrap();
     let image = cluster.image.topic(created.topic_id).unwrap();
     assert_eq!((&image.name, image.partition_count()), (&TopicName::new("t"), 2));
@@ -270,7 +268,7 @@ fn topics_are_deleted_by_name_or_id_and_once_only() {
     assert_eq!(delete_codes(&cluster.delete(&[by_id(ids[2]), by_name("c")])), [42]);
     assert_eq!(cluster.partition_count("c"), 1);
 
-    cluster.settings.delete_topic_enable = false;
+    cluster.config.delete_topic_enable = false;
     assert_eq!(delete_codes(&cluster.delete(&[by_name("c")])), [73]);
 }
 
@@ -331,7 +329,7 @@ fn the_coordinators_topics_come_with_their_own_settings() {
     cluster.write(decision.records);
     assert_eq!(
         [OFFSETS_TOPIC, TRANSACTION_TOPIC, "mine"].map(|name| cluster.partition_count(name)),
-        [50, 50, 3]
+        [5, 50, 3]
     );
     let settings = |name: &str| {
         let overrides = cluster.image.topic_overrides(name);
@@ -415,6 +413,34 @@ fn settings_are_for_resources_that_exist() {
         change(ResourceType::Group, "g"),
     ];
     assert_eq!(cluster.alter(&changes), [3, 42, 17, 0, 0, 102, 42, 0]);
+}
+
+#[test]
+fn wrong_settings_change_nothing_of_their_resource() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[topic("t", 1)]);
+    let set = |name: &str, value: &str| (name.to_owned(), ConfigOperation::Set(value.to_owned()));
+    let change = |resource_type, resource, operations| ConfigChange {
+        resource: ConfigResource::new(resource_type, resource),
+        operations,
+        replaces_all: false,
+    };
+    let of_topic = |operations| change(ResourceType::Topic, "t", operations);
+    let of_broker = |resource, name, value| change(ResourceType::Broker, resource, vec![set(name, value)]);
+    let append = ("retention.ms".to_owned(), ConfigOperation::Append("1".to_owned()));
+    let changes = [
+        of_topic(vec![set("retention.ms", "5"), set("segment.bytes", "abc")]),
+        of_topic(vec![set("retention.mss", "5")]),
+        of_topic(vec![set("retention.ms", "5"), set("retention.ms", "6")]),
+        of_topic(vec![append]),
+        of_broker("7", "node.id", "8"),
+        of_broker("", "log.retention.ms", "abc"),
+        change(ResourceType::Group, "g", vec![set("consumer.session.timeout.ms", "1")]),
+        of_broker("", "log.retention.ms", "5000"),
+    ];
+    assert_eq!(cluster.alter(&changes), [40, 40, 42, 40, 42, 42, 40, 0]);
+    assert!(cluster.image.topic_overrides("t").is_empty());
+    assert_eq!(cluster.image.overrides(ResourceType::Broker, "")["log.retention.ms"], "5000");
 }
 
 #[test]

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use crate::base::{DirectoryId, LeaderEpoch, NodeId, PartitionEpoch, PartitionIndex, TopicId, TopicName};
 use crate::metadata::records::{LeaderChange, LeaderRecovery, PartitionChangeRecord, PartitionRecord};
+use crate::metadata::topic_name::is_internal_topic;
 
 /// One topic with its partitions.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,6 +15,10 @@ pub struct TopicImage {
 impl TopicImage {
     pub(super) fn new(id: TopicId, name: TopicName) -> TopicImage {
         TopicImage { id, name, partitions: BTreeMap::new() }
+    }
+    /// Belongs to the broker itself.
+    pub fn is_internal(&self) -> bool {
+        is_internal_topic(self.name.as_str())
     }
     pub fn partition(&self, partition: PartitionIndex) -> Option<&PartitionImage> {
         self.partitions.get(&partition)
