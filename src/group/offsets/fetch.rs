@@ -1,0 +1,75 @@
+use crate::base::{PartitionIndex, TopicId};
+use crate::group::{
+    CommittedOffset, Coordinator, FetchTopic, FetchedOffset, FetchedTopic, GroupId, OffsetFetch, ReplyToken,
+    Response, outbox::Waiting, replay::ReplayedGroup,
+};
+
+impl Coordinator {
+    /// Says what a group has committed durably; of a group that does not exist, nothing.
+    pub(in crate::group) fn fetch_offsets(&mut self, token: ReplyToken, fetch: OffsetFetch) {
+        if fetch.require_stable {
+            self.fetch_stable(token, fetch);
+        } else {
+            self.fetch_committed(token, &fetch);
+        }
+    }
+
+    /// The same, once every commit under way is decided (KIP-447).
+    pub(in crate::group) fn fetch_stable(&mut self, token: ReplyToken, fetch: OffsetFetch) {
+        match self.out.newest() {
+            Some(append) => self.out.wait(append, Waiting::Fetch { token, request: fetch }),
+            None => self.fetch_committed(token, &fetch),
+        }
+    }
+
+    pub(in crate::group) fn fetch_committed(&mut self, token: ReplyToken, fetch: &OffsetFetch) {
+        let topics = match &fetch.topics {
+            Some(topics) => topics.iter().map(|topic| self.fetched(&fetch.group, topic)).collect(),
+            None => self.replayed.group(&fetch.group).map(all_offsets).unwrap_or_default(),
+        };
+        self.out.reply(token, Response::OffsetFetch(Ok(topics)));
+    }
+
+    fn fetched(&self, group: &GroupId, asked: &FetchTopic) -> FetchedTopic {
+        let group = self.replayed.group(group);
+        let partitions = asked.partitions.iter().map(|partition| {
+            let committed = group.and_then(|group| group.offset(&asked.topic, *partition));
+            match committed.filter(|committed| is_of_topic(committed, asked.topic_id)) {
+                Some(committed) => fetched_offset(*partition, committed),
+                None => FetchedOffset::none(*partition),
+            }
+        });
+        FetchedTopic {
+            topic: asked.topic.clone(),
+            topic_id: asked.topic_id,
+            partitions: partitions.collect(),
+        }
+    }
+}
+
+/// Whether an offset was committed for this very topic, as far as both sides know which one they mean.
+fn is_of_topic(committed: &CommittedOffset, topic_id: TopicId) -> bool {
+    committed.topic_id.is_zero() || topic_id.is_zero() || committed.topic_id == topic_id
+}
+
+fn all_offsets(group: &ReplayedGroup) -> Vec<FetchedTopic> {
+    (group.topics())
+        .map(|(topic, partitions)| FetchedTopic {
+            topic: topic.clone(),
+            topic_id: partitions.values().next_back().map_or(TopicId::ZERO, |committed| committed.topic_id),
+            partitions: partitions
+                .iter()
+                .map(|(partition, committed)| fetched_offset(*partition, committed))
+                .collect(),
+        })
+        .collect()
+}
+
+fn fetched_offset(partition: PartitionIndex, committed: &CommittedOffset) -> FetchedOffset {
+    FetchedOffset {
+        partition,
+        offset: committed.offset,
+        leader_epoch: committed.leader_epoch,
+        metadata: committed.metadata.clone(),
+    }
+}

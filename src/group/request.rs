@@ -1,0 +1,317 @@
+use bytes::Bytes;
+use uuid::Uuid;
+
+use crate::base::{LeaderEpoch, Offset, PartitionIndex, TopicId, TopicName};
+
+use super::error::GroupError;
+use super::names::{Generation, GroupId, InstanceId, MemberId, ProtocolName};
+
+/// One request for groups of this coordinator. What depends on the version on the wire is a field with a name of its own.
+#[derive(Clone, Debug)]
+pub enum Request {
+    JoinGroup(JoinGroup),
+    SyncGroup(SyncGroup),
+    Heartbeat(Heartbeat),
+    LeaveGroup(LeaveGroup),
+    OffsetCommit(OffsetCommit),
+    OffsetFetch(OffsetFetch),
+    OffsetDelete(OffsetDelete),
+    DeleteGroups(Vec<GroupId>),
+    DescribeGroups(Vec<GroupId>),
+    ListGroups(ListGroups),
+}
+
+/// The answer to the request of the same name.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Response {
+    JoinGroup(JoinGroupResponse),
+    SyncGroup(Result<Assignment, GroupError>),
+    Heartbeat(Result<(), GroupError>),
+    LeaveGroup(Result<Vec<LeftMember>, GroupError>),
+    /// For each partition in the order asked for; `Err`: the same for all.
+    OffsetCommit(Result<Vec<TopicOutcomes>, GroupError>),
+    OffsetFetch(Result<Vec<FetchedTopic>, GroupError>),
+    OffsetDelete(Result<Vec<TopicOutcomes>, GroupError>),
+    DeleteGroups(Vec<(GroupId, Result<(), GroupError>)>),
+    DescribeGroups(Vec<(GroupId, Result<DescribedGroup, GroupError>)>),
+    ListGroups(Result<Vec<ListedGroup>, GroupError>),
+}
+
+/// Whether something worked, partition by partition.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TopicOutcomes {
+    pub topic: TopicName,
+    pub partitions: Vec<(PartitionIndex, Result<(), GroupError>)>,
+}
+
+/// A member wants to take part in the next generation.
+#[derive(Clone, Debug)]
+pub struct JoinGroup {
+    pub group: GroupId,
+    /// Empty: the member has none yet.
+    pub member: MemberId,
+    pub instance: Option<InstanceId>,
+    pub client_id: Box<str>,
+    /// The peer's address as Java prints it: `/127.0.0.1`.
+    pub client_host: Box<str>,
+    pub session_timeout_ms: i32,
+    /// In version 0, which has no such field, the session timeout.
+    pub rebalance_timeout_ms: i32,
+    pub protocol_type: ProtocolName,
+    /// What the member can do, best first, with what it wants to tell the leader about each; no name twice.
+    pub protocols: Vec<(ProtocolName, Bytes)>,
+    /// Why it joins (KIP-800), for the log.
+    pub reason: Option<String>,
+    /// From version 4 on: a member without an id is told one and joins with its next request (KIP-394).
+    pub id_required: bool,
+    /// From version 9 on: a leader that comes back to a running generation may be told to skip the assignment (KIP-814).
+    pub can_skip_assignment: bool,
+    /// Drawn by the caller, in case a member id must be made.
+    pub random: Uuid,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JoinGroupResponse {
+    pub error: Option<GroupError>,
+    pub generation: Generation,
+    pub protocol_type: Option<ProtocolName>,
+    pub protocol: Option<ProtocolName>,
+    /// Empty: unknown.
+    pub leader: MemberId,
+    pub skip_assignment: bool,
+    pub member: MemberId,
+    /// All members, for the leader; nothing for the others.
+    pub members: Vec<JoinedMember>,
+}
+
+impl JoinGroupResponse {
+    pub fn refused(member: MemberId, error: GroupError) -> JoinGroupResponse {
+        JoinGroupResponse {
+            error: Some(error),
+            generation: Generation::NONE,
+            protocol_type: None,
+            protocol: None,
+            leader: MemberId::none(),
+            skip_assignment: false,
+            member,
+            members: Vec::new(),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JoinedMember {
+    pub member: MemberId,
+    pub instance: Option<InstanceId>,
+    /// What the member sent for the protocol that was chosen.
+    pub metadata: Bytes,
+}
+
+/// A member asks for its assignment; the leader brings everybody's.
+#[derive(Clone, Debug)]
+pub struct SyncGroup {
+    pub group: GroupId,
+    pub generation: Generation,
+    pub member: MemberId,
+    pub instance: Option<InstanceId>,
+    /// From version 5 on: what the member believes the group runs.
+    pub protocol_type: Option<ProtocolName>,
+    pub protocol: Option<ProtocolName>,
+    pub assignments: Vec<(MemberId, Bytes)>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Assignment {
+    pub protocol_type: Option<ProtocolName>,
+    pub protocol: Option<ProtocolName>,
+    /// As the leader made it; empty: it gave none.
+    pub assignment: Bytes,
+}
+
+#[derive(Clone, Debug)]
+pub struct Heartbeat {
+    pub group: GroupId,
+    pub generation: Generation,
+    pub member: MemberId,
+    pub instance: Option<InstanceId>,
+}
+
+#[derive(Clone, Debug)]
+pub struct LeaveGroup {
+    pub group: GroupId,
+    /// One before version 3.
+    pub members: Vec<LeavingMember>,
+}
+
+#[derive(Clone, Debug)]
+pub struct LeavingMember {
+    /// Empty: whoever has the instance id.
+    pub member: MemberId,
+    pub instance: Option<InstanceId>,
+    /// Why (KIP-800), for the log.
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeftMember {
+    pub member: MemberId,
+    pub instance: Option<InstanceId>,
+    pub result: Result<(), GroupError>,
+}
+
+/// Offsets to remember. Topics and partitions that do not exist were taken out before.
+#[derive(Clone, Debug)]
+pub struct OffsetCommit {
+    pub group: GroupId,
+    /// `NONE`: not from a member of the group.
+    pub generation: Generation,
+    pub member: MemberId,
+    pub instance: Option<InstanceId>,
+    /// Versions 2–4: how long to keep the offsets, instead of the broker's retention.
+    pub retention_ms: Option<i64>,
+    /// From version 9 on: the client knows GROUP_ID_NOT_FOUND; before, it is told ILLEGAL_GENERATION.
+    pub knows_group_id_not_found: bool,
+    pub topics: Vec<CommitTopic>,
+}
+
+#[derive(Clone, Debug)]
+pub struct CommitTopic {
+    pub topic: TopicName,
+    pub topic_id: TopicId,
+    pub partitions: Vec<CommitPartition>,
+}
+
+#[derive(Clone, Debug)]
+pub struct CommitPartition {
+    pub partition: PartitionIndex,
+    pub offset: Offset,
+    pub leader_epoch: LeaderEpoch,
+    pub metadata: Box<str>,
+}
+
+/// What one group has committed.
+#[derive(Clone, Debug)]
+pub struct OffsetFetch {
+    pub group: GroupId,
+    /// `None`: all there is.
+    pub topics: Option<Vec<FetchTopic>>,
+    /// Wait until every commit that was under way is known to hold (KIP-447).
+    pub require_stable: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct FetchTopic {
+    pub topic: TopicName,
+    /// Zero: whichever topic of that name.
+    pub topic_id: TopicId,
+    pub partitions: Vec<PartitionIndex>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FetchedTopic {
+    pub topic: TopicName,
+    pub topic_id: TopicId,
+    pub partitions: Vec<FetchedOffset>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FetchedOffset {
+    pub partition: PartitionIndex,
+    /// `Offset::NONE`: nothing committed.
+    pub offset: Offset,
+    pub leader_epoch: LeaderEpoch,
+    pub metadata: Box<str>,
+}
+
+impl FetchedOffset {
+    pub fn none(partition: PartitionIndex) -> FetchedOffset {
+        FetchedOffset {
+            partition,
+            offset: Offset::NONE,
+            leader_epoch: LeaderEpoch::NONE,
+            metadata: Box::default(),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct OffsetDelete {
+    pub group: GroupId,
+    pub topics: Vec<(TopicName, Vec<PartitionIndex>)>,
+}
+
+/// Which groups to list; an empty filter lets all pass. Compared without regard to case.
+#[derive(Clone, Debug, Default)]
+pub struct ListGroups {
+    pub states: Vec<String>,
+    pub types: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListedGroup {
+    pub group: GroupId,
+    /// Empty: the group has never had members.
+    pub protocol_type: ProtocolName,
+    pub state: &'static str,
+    pub group_type: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DescribedGroup {
+    pub state: &'static str,
+    pub protocol_type: ProtocolName,
+    /// Empty unless the group is stable.
+    pub protocol: ProtocolName,
+    pub members: Vec<DescribedMember>,
+}
+
+impl DescribedGroup {
+    /// How DescribeGroups before version 6 tells that a group does not exist.
+    pub fn dead() -> DescribedGroup {
+        DescribedGroup {
+            state: "Dead",
+            protocol_type: ProtocolName::new(""),
+            protocol: ProtocolName::new(""),
+            members: Vec::new(),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DescribedMember {
+    pub member: MemberId,
+    pub instance: Option<InstanceId>,
+    pub client_id: Box<str>,
+    pub client_host: Box<str>,
+    /// Empty unless the group is stable.
+    pub metadata: Bytes,
+    pub assignment: Bytes,
+}
+
+impl Request {
+    /// The answer that refuses all of this request.
+    pub fn refused(&self, error: GroupError) -> Response {
+        match self {
+            Request::JoinGroup(join) => {
+                Response::JoinGroup(JoinGroupResponse::refused(join.member.clone(), error))
+            }
+            Request::SyncGroup(_) => Response::SyncGroup(Err(error)),
+            // A member must not lose its session while its group is being loaded.
+            Request::Heartbeat(_) if error == GroupError::CoordinatorLoadInProgress => {
+                Response::Heartbeat(Ok(()))
+            }
+            Request::Heartbeat(_) => Response::Heartbeat(Err(error)),
+            Request::LeaveGroup(_) => Response::LeaveGroup(Err(error)),
+            Request::OffsetCommit(_) => Response::OffsetCommit(Err(error)),
+            Request::OffsetFetch(_) => Response::OffsetFetch(Err(error)),
+            Request::OffsetDelete(_) => Response::OffsetDelete(Err(error)),
+            Request::DeleteGroups(groups) => {
+                Response::DeleteGroups(groups.iter().map(|group| (group.clone(), Err(error))).collect())
+            }
+            Request::DescribeGroups(groups) => {
+                Response::DescribeGroups(groups.iter().map(|group| (group.clone(), Err(error))).collect())
+            }
+            Request::ListGroups(_) => Response::ListGroups(Err(error)),
+        }
+    }
+}
