@@ -286,6 +286,100 @@ impl<R: Runtime> Opening<'_, R> {
         };
         let mut next_segment = self.log.segment_of(replay_start_offset);
         let mut end = replay_start_offset;
+        while let Some(segment) = next_segment {
+            next_segment = self.log.segment_after(segment.base_offset);
+            let scanned = self
+                .scan(&segment, next_segment.as_deref(), synced_below, replay_start_offset, replay)
+                .await?;
+            end = scanned.next_offset;
+            let gap_is_torn = next_segment.as_ref().is_some_and(|next| {
+                next.base_offset > end && end >= synced_below && !self.log.settings().gaps_allowed
+            });
+            if scanned.is_torn || gap_is_torn {
+                self.drop_segments_after(segment.base_offset).await?;
+                next_segment = None;
+            }
+        }
+        Ok(end)
+    }
+
+    /// The log end as the newest segment's index and last batches tell it; `None` when they do not.
+    async fn end_after_clean_stop(&mut self) -> Result<Option<Offset>, Trouble> {
+        let Some(segment) = self.log.0.segments.borrow().back().cloned() else { return Ok(None) };
+        match segment.load_indexes(&self.log.0.files).await {
+            Ok(()) => {}
+            Err(IndexTrouble::Damaged) => return Ok(None),
+            Err(IndexTrouble::Disk(trouble)) => return Err(trouble),
+        }
+        let file = segment.log_file(&self.log.0.files, Open::Write).await?;
+        let start = segment.last_indexed_position();
+        let mut walk = HeaderWalk::new(file, start, segment.bytes.get(), segment.base_offset);
+        let mut end = segment.base_offset;
+        loop {
+            match walk.next().await? {
+                Walked::Batch { header, .. } => {
+                    if segment.relative(header.last_offset()).is_none() {
+                        return Ok(None);
+                    }
+                    segment.note_greatest(&header);
+                    end = header.next_offset();
+                }
+                Walked::End => return Ok(Some(end)),
+                Walked::Bad { .. } => return Ok(None),
+            }
+        }
+    }
+
+    async fn scan(
+        &mut self,
+        segment: &Rc<Segment<R>>,
+        next: Option<&Segment<R>>,
+        synced_below: Offset,
+        replay_start_offset: Offset,
+        replay: &mut impl FnMut(Replayed<'_>),
+    ) -> Result<ScanEnd, Trouble> {
+        let files = &self.log.0.files;
+        let settings = self.log.settings();
+        let rules = ScanRules {
+            base_offset: segment.base_offset,
+            next_base_offset: next.map(|next| next.base_offset),
+            synced_below,
+            gaps_allowed: settings.gaps_allowed,
+            index_interval_bytes: settings.index_interval_bytes,
+        };
+        let file = segment.log_file(files, Open::Write).await?;
+        let mut scanned = scan_segment(&self.log.0.runtime, &file, rules, |header, records| {
+            if header.base_offset >= replay_start_offset {
+                replay(Replayed::Batch { header, records });
+            }
+        })
+        .await?;
+        let path = segment.path(FileKind::Log);
+        if let Some(fault) = scanned.torn {
+            let bytes = file.bytes()? - scanned.bytes;
+            file.truncate(scanned.bytes).await?;
+            self.repairs.push(Repair::Cut {
+                file: path.clone(),
+                position: Position(scanned.bytes),
+                bytes,
+                fault,
+            });
+        }
+        file.sync().await?;
+        for damage in &scanned.damage {
+            self.repairs.push(Repair::Damaged { file: path.clone(), damage: *damage });
+        }
+        if next.is_some() && scanned.torn.is_none() {
+            scanned.finish();
+        }
+        let end = ScanEnd { next_offset: scanned.next_offset, is_torn: scanned.torn.is_some() };
+        segment.take_over(scanned);
+        segment.write_indexes(files).await?;
+        Ok(end)
+    }
+
+    async fn drop_segments_after(&mut self, base_offset: Offset) -> Result<(), Trouble> {
+        let Log(inner) = self.log;
         let dropped = {
             let mut segments = inner.segments.borrow_mut();
             let kept = segments.partition_point(|segment| segment.base_offset <= base_offset);
