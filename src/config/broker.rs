@@ -241,12 +241,11 @@ fn refused<T>(reason: &str) -> Result<T, ConfigError> {
 
 fn node_id(read: &Reader<'_>) -> Result<NodeId, ConfigError> {
     let (node_id, broker_id) = (read.int("node.id"), read.int("broker.id"));
-    match (read.is_set("node.id"), read.is_set("broker.id")) {
-        (true, true) if node_id != broker_id => {
-            refused(&format!("node.id is {node_id} and broker.id is {broker_id}; set node.id only"))
-        }
-        (false, true) if broker_id >= 0 => Ok(NodeId(broker_id)),
-        _ => Ok(NodeId(node_id)),
+    match (read.is_set("node.id"), broker_id) {
+        (_, ..0) => Ok(NodeId(node_id)),
+        (false, _) => Ok(NodeId(broker_id)),
+        (true, _) if node_id == broker_id => Ok(NodeId(node_id)),
+        (true, _) => refused(&format!("node.id is {node_id} and broker.id is {broker_id}; set node.id only")),
     }
 }
 
