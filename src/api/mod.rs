@@ -1,1 +1,13 @@
-//! (see docs/ARCHITECTURE.md)
+//! Kafka's APIs: one file a key, by family. Each takes a decoded request, asks the router, and gives an encoded answer.
+
+mod cluster;
+mod context;
+mod data;
+mod dispatch;
+mod interest;
+mod outcome;
+
+pub use context::RequestContext;
+pub use dispatch::{begin, body_can_be_read};
+pub use interest::{Interest, interest};
+pub use outcome::Outcome;

@@ -1,1 +1,16 @@
-//! (see docs/ARCHITECTURE.md)
+//! Kafka's wire format: frames, headers, which versions are served, errors as codes, and the encoders that leave the
+//! record bytes out.
+
+mod error;
+mod fetch_response;
+mod frame;
+mod request;
+mod response;
+mod versions;
+
+pub use error::{ErrorCode, append_code, query_code};
+pub use fetch_response::{AbortedTransaction, FetchAnswer, PartitionAnswer, TopicAnswer, encode_fetch};
+pub use frame::{FRAME_LENGTH_BYTES, FrameRefusal, announced_frame_bytes, take_frame};
+pub use request::{RequestHeader, RequestRefusal, decode_body, read_header};
+pub use response::{encode_response, encode_response_in};
+pub use versions::{ServedVersions, is_served, served_versions, served_versions_of};

@@ -1,1 +1,115 @@
-//! (see docs/ARCHITECTURE.md)
+//! One core: its share of the partitions, of the coordinators, and the metadata image it acts on.
+
+mod budget;
+mod close;
+mod commit_window;
+mod completion;
+mod connection_counts;
+mod coordinators;
+mod data_plane;
+mod log_limiter;
+mod offsets;
+mod open_replica;
+mod purgatory;
+mod read;
+mod read_records;
+mod replica;
+mod settings;
+mod signal;
+mod topics;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use crate::base::{ClusterId, Map, Offset, ShardId, TopicName, TopicPartition};
+use crate::config::{BrokerConfig, TopicConfig};
+use crate::metadata::Image;
+use crate::partition::fetch_session::FetchSessions;
+use crate::runtime::Runtime;
+use crate::storage::OpenFiles;
+
+pub use budget::{Budget, Share};
+pub use close::ClosedLogs;
+pub use completion::{Bell, Completer, Completion, completion};
+pub use connection_counts::ConnectionCounts;
+pub use data_plane::{AppendOrder, AppendRefusal, Appended, QueryRefusal, WatchOrder};
+pub use log_limiter::LogLimiter;
+pub use read::{Read, ReadOrder, SharedRead};
+pub use replica::Replica;
+pub use settings::{connection_idle_max, produce_rules};
+pub use signal::{Signal, SignalWatch};
+pub use topics::METADATA_LEADER_EPOCH;
+
+use commit_window::CommitWindow;
+use coordinators::GroupCoordinators;
+
+/// The state of one core. Only tasks of this shard touch it; no borrow of it lives across an await.
+pub struct Shard<R: Runtime> {
+    pub runtime: R,
+    pub id: ShardId,
+    pub config: Rc<BrokerConfig>,
+    /// What this shard knows of the cluster, folded from the metadata log.
+    pub image: RefCell<Image>,
+    /// Bytes in flight.
+    pub memory: Rc<Budget>,
+    /// Connections of the whole broker; used on shard 0 alone.
+    pub connections: ConnectionCounts,
+    pub log_limiter: LogLimiter,
+    /// Given when the broker stops: connections end once nothing of theirs is in flight.
+    pub stop: Signal,
+    /// Given when all is done and this shard's work may end.
+    pub finished: Signal,
+    /// The one turn at deciding for the cluster; used on shard 0 alone.
+    pub controller_turn: Rc<Budget>,
+    topic_configs: RefCell<Map<TopicName, Rc<TopicConfig>>>,
+    replicas: RefCell<Map<TopicPartition, Rc<Replica<R>>>>,
+    window: CommitWindow<R>,
+    open_files: OpenFiles<R>,
+    /// What the data folder said of its logs at start.
+    pub checkpoints: RefCell<FolderCheckpoints>,
+    group_coordinators: GroupCoordinators,
+    /// The fetch sessions whose ids name this shard.
+    pub fetch_sessions: RefCell<FetchSessions>,
+    log_folder_offline: Cell<bool>,
+}
+
+/// What the data folder's checkpoint files said at start, by the names of partition folders.
+#[derive(Clone, Default, Debug)]
+pub struct FolderCheckpoints {
+    /// The last stop was in order.
+    pub was_clean: bool,
+    pub log_start_offsets: Map<String, Offset>,
+    pub recovery_points: Map<String, Offset>,
+}
+
+/// What opened files one shard keeps at most.
+const OPEN_FILES_MAX: usize = 1024;
+
+impl<R: Runtime> Shard<R> {
+    /// A shard that knows nothing yet; `count`: how many the broker has.
+    pub fn new(runtime: R, config: BrokerConfig, count: usize) -> Rc<Shard<R>> {
+        Rc::new(Shard {
+            id: runtime.shard(),
+            image: RefCell::new(Image::new(ClusterId("".into()))),
+            memory: Budget::new(config.memory_per_shard_bytes(count) as u64),
+            connections: ConnectionCounts::default(),
+            log_limiter: LogLimiter::default(),
+            stop: Signal::default(),
+            finished: Signal::default(),
+            controller_turn: Budget::new(1),
+            topic_configs: RefCell::default(),
+            replicas: RefCell::default(),
+            window: CommitWindow::new(),
+            checkpoints: RefCell::default(),
+            group_coordinators: RefCell::default(),
+            fetch_sessions: RefCell::new(FetchSessions::new(
+                runtime.shard(),
+                settings::fetch_session_limits(&config, runtime.shard(), count),
+            )),
+            open_files: OpenFiles::new(runtime.clone(), OPEN_FILES_MAX),
+            log_folder_offline: Cell::new(false),
+            config: Rc::new(config),
+            runtime,
+        })
+    }
+}

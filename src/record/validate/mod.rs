@@ -61,6 +61,11 @@ pub struct CheckedBatch {
 }
 
 impl CheckedBatch {
+    /// A batch that this broker has built itself.
+    pub fn ours(bytes: Bytes) -> CheckedBatch {
+        let header = BatchHeader::read(&bytes).expect("a batch that was built has a header");
+        CheckedBatch { header, bytes, max_timestamp_offset_delta: header.last_offset_delta }
+    }
     pub fn record_count(&self) -> i32 {
         self.header.record_count
     }

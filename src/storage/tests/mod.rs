@@ -1,5 +1,4 @@
 //! Logs on the simulated disk: against a naive model, through crashes and damage, and as Kafka wrote them.
 
 mod append_read;
-mod folder;
 mod model;

@@ -1,0 +1,194 @@
+//! Reading many partitions for one Fetch, wherever they live, under one byte budget.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use super::super::context::RequestContext;
+use crate::base::{Map, Monotonic, ShardId, TopicPartition};
+use crate::partition::{IsolationLevel, ReadPlan, ReadRequest};
+use crate::protocol::{AbortedTransaction, ErrorCode, query_code};
+use crate::runtime::{Runtime, SendSegment};
+use crate::shard::{QueryRefusal, ReadOrder, SharedRead, WatchOrder};
+
+/// Below this a partition's own limit may be smaller than one batch, and then the order of the request decides who is
+/// served; so the shards are asked one after the other.
+const PARALLEL_PARTITION_BYTES_MIN: u64 = 64 * 1024;
+
+/// One partition of a Fetch.
+pub struct Asked {
+    pub partition: Result<TopicPartition, ErrorCode>,
+    pub request: ReadRequest,
+    pub bytes_max: u64,
+}
+
+/// What one partition gave.
+pub struct PartitionRead<F> {
+    pub plan: ReadPlan,
+    pub aborted: Vec<AbortedTransaction>,
+    pub records: Vec<SendSegment<F>>,
+    pub bytes: u64,
+}
+
+/// A read, or Kafka's error code.
+pub type PartitionResult<F> = Result<PartitionRead<F>, i16>;
+
+/// What all partitions gave, in the order asked.
+pub struct Collected<F> {
+    pub results: Vec<PartitionResult<F>>,
+    pub bytes: u64,
+    /// Some partition was refused, or has parted from the reader's log: the answer does not wait.
+    pub has_refusal: bool,
+}
+
+/// Reads every partition of `asked`, at most `bytes_max` in all, but the first batch found whole (KIP-74).
+pub async fn read_all<R: Runtime>(
+    context: &Rc<RequestContext<R>>,
+    asked: &[Asked],
+    bytes_max: u64,
+) -> Collected<R::File> {
+    let mut results: Vec<Option<PartitionResult<R::File>>> = asked.iter().map(|_| None).collect();
+    let wanted: u64 = asked.iter().map(|asked| asked.bytes_max).sum();
+    let roomy =
+        wanted <= bytes_max && asked.iter().all(|asked| asked.bytes_max >= PARALLEL_PARTITION_BYTES_MIN);
+    let mut left_bytes = bytes_max;
+    for run in runs(context, asked, roomy) {
+        let waits: Vec<_> = run
+            .into_iter()
+            .map(|(owner, places)| {
+                let orders: Vec<ReadOrder> =
+                    places.iter().filter_map(|place| order_of(&asked[*place])).collect();
+                (places, read_on(context, owner, orders, left_bytes, left_bytes == bytes_max))
+            })
+            .collect();
+        for (places, wait) in waits {
+            for (place, result) in places.into_iter().zip(wait.await) {
+                left_bytes = left_bytes.saturating_sub(result.as_ref().map_or(0, |read| read.bytes));
+                results[place] = Some(result);
+            }
+        }
+    }
+    let unresolved = |asked: &Asked| asked.partition.err().unwrap_or(ErrorCode::NotLeaderOrFollower).code();
+    let filled = results
+        .into_iter()
+        .zip(asked)
+        .map(|(result, asked)| result.unwrap_or_else(|| Err(unresolved(asked))));
+    let results: Vec<PartitionResult<R::File>> = filled.collect();
+    let has_refusal =
+        results.iter().any(|result| result.as_ref().map_or(true, |read| read.plan.diverging.is_some()));
+    let bytes = results.iter().flatten().map(|read| read.bytes).sum();
+    Collected { results, bytes, has_refusal }
+}
+
+/// Places of `asked` by owner, in runs that are read one after the other; the owners of one run are asked together.
+fn runs<R: Runtime>(
+    context: &RequestContext<R>,
+    asked: &[Asked],
+    roomy: bool,
+) -> Vec<Vec<(ShardId, Vec<usize>)>> {
+    let mut runs: Vec<Vec<(ShardId, Vec<usize>)>> = Vec::new();
+    let mut of_owner: Map<ShardId, Vec<usize>> = Map::default();
+    for (place, asked) in asked.iter().enumerate() {
+        let Ok(partition) = asked.partition else { continue };
+        let owner = context.owner_of(partition);
+        match runs.last_mut() {
+            _ if roomy => of_owner.entry(owner).or_default().push(place),
+            Some(last) if last[0].0 == owner => last[0].1.push(place),
+            _ => runs.push(vec![(owner, vec![place])]),
+        }
+    }
+    if !of_owner.is_empty() {
+        runs.push(of_owner.into_iter().collect());
+    }
+    runs
+}
+
+fn order_of(asked: &Asked) -> Option<ReadOrder> {
+    let partition = asked.partition.ok()?;
+    Some(ReadOrder { partition, request: asked.request, bytes_max: asked.bytes_max })
+}
+
+/// A read on its way, here or on another shard.
+type Reading<R> = Pin<Box<dyn Future<Output = Vec<PartitionResult<<R as Runtime>::File>>>>>;
+
+/// Begins the read on `owner`; files of another shard come as descriptors of their own.
+fn read_on<R: Runtime>(
+    context: &Rc<RequestContext<R>>,
+    owner: ShardId,
+    orders: Vec<ReadOrder>,
+    bytes_max: u64,
+    whole_first: bool,
+) -> Reading<R> {
+    let count = orders.len();
+    let shard = context.shard().clone();
+    if owner == shard.id {
+        return Box::pin(async move {
+            let mut reads = Vec::with_capacity(count);
+            for result in shard.read(&orders, bytes_max, whole_first).await {
+                reads.push(
+                    result
+                        .map(|read| PartitionRead {
+                            plan: read.plan,
+                            aborted: aborted_of(&read.aborted),
+                            bytes: read.bytes(),
+                            records: read.into_segments(),
+                        })
+                        .map_err(|refusal| query_code(&refusal)),
+                );
+            }
+            reads
+        });
+    }
+    let work = context
+        .router
+        .on(owner, move |shard| async move { shard.read_for_another(&orders, bytes_max, whole_first).await });
+    Box::pin(async move {
+        let stopped = || (0..count).map(|_| Err(QueryRefusal::ShardStopped)).collect();
+        let results: Vec<Result<SharedRead<R>, QueryRefusal>> = work.await.unwrap_or_else(stopped);
+        let adopt = |read: SharedRead<R>| PartitionRead {
+            plan: read.plan,
+            aborted: aborted_of(&read.aborted),
+            bytes: read.bytes(),
+            records: read.into_segments(&shard.runtime),
+        };
+        results.into_iter().map(|result| result.map(adopt).map_err(|refusal| query_code(&refusal))).collect()
+    })
+}
+
+fn aborted_of(aborted: &[crate::partition::AbortedTransaction]) -> Vec<AbortedTransaction> {
+    let row = |transaction: &crate::partition::AbortedTransaction| AbortedTransaction {
+        producer_id: transaction.producer_id.0,
+        first_offset: transaction.first_offset.0,
+    };
+    aborted.iter().map(row).collect()
+}
+
+/// Leaves one watch a partition with its owner and waits for the first to ring, or for the deadline.
+pub async fn wait_for_more<R: Runtime>(
+    context: &Rc<RequestContext<R>>,
+    asked: &[Asked],
+    collected: &Collected<R::File>,
+    isolation: IsolationLevel,
+    deadline: Monotonic,
+) {
+    let mut watches: Map<ShardId, Vec<WatchOrder>> = Map::default();
+    for (asked, result) in asked.iter().zip(&collected.results) {
+        let (Ok(partition), Ok(read)) = (asked.partition, result) else { continue };
+        let committed_only = isolation == IsolationLevel::ReadCommitted;
+        let seen_end = if committed_only { read.plan.last_stable_offset } else { read.plan.high_watermark };
+        let watch = WatchOrder { partition, seen_end, committed_only };
+        watches.entry(context.owner_of(partition)).or_default().push(watch);
+    }
+    let watch = |(owner, orders)| {
+        let rung = context.router.on(owner, move |shard| shard.watch(orders, deadline));
+        Box::pin(async move { rung.await.unwrap_or(()) }) as Pin<Box<dyn Future<Output = ()>>>
+    };
+    let mut waits: Vec<Pin<Box<dyn Future<Output = ()>>>> = watches.into_iter().map(watch).collect();
+    waits.push(Box::pin(context.shard().runtime.sleep_until(deadline)));
+    poll_fn(|context| match waits.iter_mut().any(|wait| wait.as_mut().poll(context).is_ready()) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+    .await
+}

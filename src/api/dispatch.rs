@@ -1,0 +1,44 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use kafka_protocol::messages::{ApiKey, RequestKind};
+
+use super::cluster;
+use super::context::RequestContext;
+use super::data;
+use super::outcome::Outcome;
+use crate::protocol::{RequestHeader, is_served};
+use crate::runtime::Runtime;
+
+type Answer<R> = Pin<Box<dyn Future<Output = Outcome<<R as Runtime>::File>>>>;
+
+/// Whether the body of this request is in a layout that is known. Only ApiVersions is answered when it is not.
+pub fn body_can_be_read(header: &RequestHeader) -> bool {
+    is_served(header.key, header.version)
+}
+
+/// Begins a request and gives the future of its answer. What has to take effect in the order of arrival does so before
+/// this returns; the future may be dropped when the peer has gone.
+pub fn begin<R: Runtime>(
+    context: &Rc<RequestContext<R>>,
+    header: RequestHeader,
+    request: Option<RequestKind>,
+) -> Answer<R> {
+    let context = context.clone();
+    let Some(request) = request else {
+        debug_assert_eq!(header.key, ApiKey::ApiVersions);
+        return Box::pin(std::future::ready(cluster::api_versions::unsupported_version(&header)));
+    };
+    match request {
+        RequestKind::Produce(request) => Box::pin(data::produce::begin(context, header, request)),
+        RequestKind::Fetch(request) => Box::pin(data::fetch::handle(context, header, request)),
+        RequestKind::OffsetForLeaderEpoch(request) => {
+            Box::pin(data::offset_for_leader_epoch::handle(context, header, request))
+        }
+        RequestKind::ApiVersions(request) => {
+            Box::pin(cluster::api_versions::handle(context, header, request))
+        }
+        _ => Box::pin(std::future::ready(Outcome::Close(format!("{:?} has no handler", header.key)))),
+    }
+}

@@ -1,0 +1,43 @@
+use kafka_protocol::messages::RequestKind;
+
+use super::context::RequestContext;
+use crate::base::{PartitionIndex, ShardId, TopicId, TopicPartition};
+use crate::runtime::Runtime;
+
+/// Which shards a data request touches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interest {
+    /// The shard the connection lives on is among them.
+    pub here: bool,
+    /// The owner of the first partition named.
+    pub first: ShardId,
+}
+
+/// Where the data of `request` lies; `None` when it names none that exists, or is no data request.
+pub fn interest<R: Runtime>(context: &RequestContext<R>, request: &RequestKind) -> Option<Interest> {
+    let mut interest = None;
+    let mut touch = |topic_id: TopicId, partition: i32| {
+        let owner = context.owner_of(TopicPartition { topic_id, partition: PartitionIndex(partition) });
+        let seen: &mut Interest = interest.get_or_insert(Interest { here: false, first: owner });
+        seen.here |= owner == context.shard().id;
+    };
+    let image = context.shard().image.borrow();
+    let resolve =
+        |name: &str, id: uuid::Uuid| if name.is_empty() { Some(TopicId(id)) } else { image.topic_id(name) };
+    match request {
+        RequestKind::Produce(request) => {
+            for topic in &request.topic_data {
+                let Some(topic_id) = resolve(&topic.name, topic.topic_id) else { continue };
+                topic.partition_data.iter().for_each(|partition| touch(topic_id, partition.index));
+            }
+        }
+        RequestKind::Fetch(request) => {
+            for topic in &request.topics {
+                let Some(topic_id) = resolve(&topic.topic, topic.topic_id) else { continue };
+                topic.partitions.iter().for_each(|partition| touch(topic_id, partition.partition));
+            }
+        }
+        _ => {}
+    }
+    interest
+}

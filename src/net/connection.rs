@@ -1,0 +1,332 @@
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use kafka_protocol::messages::{ApiKey, RequestKind};
+
+use super::read_buffer::ReadBuffer;
+use crate::api::{self, Outcome, RequestContext};
+use crate::base::{Monotonic, ShardId};
+use crate::protocol::{FRAME_LENGTH_BYTES, announced_frame_bytes, decode_body, read_header, take_frame};
+use crate::router::{ConnectionFacts, MovedConnection, Router};
+use crate::runtime::{Runtime, SendQueue, Stream};
+use crate::shard::{Shard, Share, connection_idle_max};
+
+/// Requests of one connection that may be in flight together; then its socket is not read.
+const IN_FLIGHT_MAX: usize = 128;
+/// Frames up to this size are received without asking the budget first: they fit the room of the read buffer.
+const UNBUDGETED_FRAME_BYTES_MAX: usize = 64 * 1024;
+/// Data requests in a row that touched only other shards before the connection is moved again.
+const FOREIGN_REQUESTS_BEFORE_MOVE: u32 = 32;
+/// Answers are sent once this much waits, even when more are ready.
+const SEND_BATCH_BYTES_MAX: u64 = 1024 * 1024;
+
+type Answer<R> = Pin<Box<dyn Future<Output = Outcome<<R as Runtime>::File>>>>;
+
+/// One request between its arrival and its answer.
+struct InFlight<R: Runtime> {
+    answer: Answer<R>,
+    /// Bytes of the frame, given back with the answer.
+    _memory: Option<Share>,
+}
+
+/// Why the loop goes on.
+enum Turn<F> {
+    /// An answer is ready (the first of those in flight).
+    Answered(Outcome<F>),
+    /// Bytes have come; 0: the peer has ended.
+    Read(usize),
+    MemoryGranted(Share),
+    Stop,
+    Idle,
+}
+
+/// Why the connection ends here.
+enum End {
+    /// Closed for a reason that is nobody's fault: the peer left, the broker stops, nothing came for too long.
+    Quiet,
+    /// Closed for what the peer sent, or for trouble with the socket; logged once.
+    Refused(String),
+    Moved {
+        owner: ShardId,
+    },
+}
+
+/// Serves one connection of this shard until it ends or moves: reads frames, starts requests, sends answers in order.
+///
+/// Requests of one connection take effect one after the other. Produce may overlap Produce; every other request is begun
+/// only when all before it are answered. Not safe to drop but at the end of the process.
+pub async fn serve_connection<R: Runtime>(
+    router: Rc<Router<R>>,
+    stream: R::Stream,
+    unread: BytesMut,
+    facts: ConnectionFacts,
+) {
+    let shard = router.shard.clone();
+    let peer = stream.peer_address();
+    let context = Rc::new(RequestContext {
+        router: router.clone(),
+        facts: RefCell::new(facts),
+        peer_address: peer,
+        local_address: stream.local_address(),
+    });
+    let mut connection = Connection {
+        idle: Box::pin(shard.runtime.sleep_until(idle_deadline(&shard, shard.runtime.now()))),
+        last_activity: shard.runtime.now(),
+        shard,
+        context,
+        stream,
+        buffer: ReadBuffer::new(unread),
+        in_flight: VecDeque::new(),
+        out: SendQueue::new(),
+        memory: None,
+        memory_wanted: None,
+        placed: false,
+        foreign_requests: 0,
+    };
+    let end = connection.run().await;
+    if let End::Moved { owner } = end {
+        let facts = connection.context.facts.borrow().clone();
+        let unread = connection.buffer.bytes;
+        match connection.stream.detach() {
+            Ok(parcel) => return router.hand_over(owner, MovedConnection { parcel, unread, facts }),
+            Err(trouble) => tracing::warn!(%peer, %trouble, "a connection could not be moved"),
+        }
+    } else if let End::Refused(why) = end {
+        connection
+            .shard
+            .log_limiter
+            .warn(&connection.shard.runtime, || format!("connection from {peer} closed: {why}"));
+    }
+    drop(router.on(ShardId(0), move |shard| {
+        shard.connections.leave(peer.ip());
+        async {}
+    }));
+}
+
+fn idle_deadline<R: Runtime>(shard: &Shard<R>, from: Monotonic) -> Monotonic {
+    from + connection_idle_max(&shard.config)
+}
+
+struct Connection<R: Runtime> {
+    shard: Rc<Shard<R>>,
+    context: Rc<RequestContext<R>>,
+    stream: R::Stream,
+    buffer: ReadBuffer,
+    /// In the order of arrival; only the first is polled, the others have been begun.
+    in_flight: VecDeque<InFlight<R>>,
+    out: SendQueue<R::File>,
+    /// Budget for the frame at the front of the buffer, when it is a large one.
+    memory: Option<Share>,
+    memory_wanted: Option<Pin<Box<dyn Future<Output = Share>>>>,
+    idle: Pin<Box<dyn Future<Output = ()>>>,
+    last_activity: Monotonic,
+    /// Whether a data request has decided on the shard.
+    placed: bool,
+    foreign_requests: u32,
+}
+
+impl<R: Runtime> Connection<R> {
+    async fn run(&mut self) -> End {
+        loop {
+            self.context.router.poll_mail();
+            if let Err(end) = self.begin_requests() {
+                let send_first = matches!(end, End::Refused(_)) && !self.out.is_empty();
+                if send_first && let Err(trouble) = self.stream.send(&mut self.out).await {
+                    return End::Refused(trouble.to_string());
+                }
+                return end;
+            }
+            match self.turn().await {
+                Err(trouble) => return End::Refused(trouble),
+                Ok(Turn::Answered(first)) => {
+                    if let Err(end) = self.send_answers(first).await {
+                        return end;
+                    }
+                }
+                Ok(Turn::Read(0) | Turn::Stop) => return End::Quiet,
+                Ok(Turn::Read(_)) => {}
+                Ok(Turn::MemoryGranted(share)) => self.memory = Some(share),
+                Ok(Turn::Idle) => {
+                    let deadline = idle_deadline(&self.shard, self.last_activity);
+                    if self.shard.runtime.now() >= deadline && self.in_flight.is_empty() {
+                        return End::Quiet;
+                    }
+                    self.idle = Box::pin(
+                        self.shard.runtime.sleep_until(deadline.max(self.shard.runtime.now() + PATIENCE)),
+                    );
+                }
+            }
+        }
+    }
+
+    /// Begins every request that is whole and may begin now.
+    fn begin_requests(&mut self) -> Result<(), End> {
+        while self.may_begin() {
+            let refused = |why: String| End::Refused(why);
+            let announced = announced_frame_bytes(
+                &self.buffer.bytes,
+                i32::try_from(self.shard.config.socket_request_max_bytes).unwrap_or(i32::MAX),
+            );
+            let Some(frame_bytes) = announced.map_err(|refusal| refused(refusal.to_string()))? else {
+                return Ok(());
+            };
+            let key = self.buffer.bytes.get(FRAME_LENGTH_BYTES..FRAME_LENGTH_BYTES + 2);
+            let produce =
+                key.is_some_and(|key| i16::from_be_bytes([key[0], key[1]]) == ApiKey::Produce as i16);
+            if !produce && !self.in_flight.is_empty() {
+                return Ok(());
+            }
+            let Some(frame) = take_frame(&mut self.buffer.bytes, frame_bytes) else { return Ok(()) };
+            let mut body = frame.clone();
+            let header = read_header(&mut body).map_err(|refusal| refused(refusal.to_string()))?;
+            let request = if api::body_can_be_read(&header) {
+                Some(decode_body(&header, body).map_err(|refusal| refused(refusal.to_string()))?)
+            } else {
+                None
+            };
+            if let Some(request) = &request
+                && let Some(owner) = self.better_shard(request)
+            {
+                self.put_back(&frame);
+                return Err(End::Moved { owner });
+            }
+            let answer = api::begin(&self.context, header, request);
+            self.in_flight.push_back(InFlight { answer, _memory: self.memory.take() });
+            self.last_activity = self.shard.runtime.now();
+        }
+        Ok(())
+    }
+
+    fn may_begin(&self) -> bool {
+        self.in_flight.len() < IN_FLIGHT_MAX && self.out.is_empty() && !self.context.router.is_congested()
+    }
+
+    /// The shard this connection had better live on. Asked at its first data request, and later only after many that
+    /// had nothing to do here; never while something is in flight.
+    fn better_shard(&mut self, request: &RequestKind) -> Option<ShardId> {
+        let interest = api::interest(&self.context, request)?;
+        if interest.here {
+            self.placed = true;
+            self.foreign_requests = 0;
+            return None;
+        }
+        self.foreign_requests += 1;
+        let patience = if self.placed { FOREIGN_REQUESTS_BEFORE_MOVE } else { 0 };
+        let quiet = self.in_flight.is_empty() && self.out.is_empty();
+        (self.foreign_requests > patience && quiet).then_some(interest.first)
+    }
+
+    /// Undoes `take_frame`, for the shard that the connection moves to.
+    fn put_back(&mut self, frame: &Bytes) {
+        let mut unread = BytesMut::with_capacity(FRAME_LENGTH_BYTES + frame.len() + self.buffer.bytes.len());
+        unread.put_i32(i32::try_from(frame.len()).expect("a frame's length came as an i32"));
+        unread.put_slice(frame);
+        unread.put_slice(&self.buffer.bytes);
+        self.buffer.bytes = unread;
+    }
+
+    /// Waits for whatever comes first.
+    async fn turn(&mut self) -> Result<Turn<R::File>, String> {
+        let frame_bytes = announced_frame_bytes(&self.buffer.bytes, i32::MAX).ok().flatten();
+        let whole_bytes = frame_bytes.map(|bytes| bytes + FRAME_LENGTH_BYTES);
+        let waits_for_its_turn = whole_bytes.is_some_and(|whole| self.buffer.bytes.len() >= whole);
+        if let Some(bytes) = frame_bytes
+            && bytes > UNBUDGETED_FRAME_BYTES_MAX
+            && self.memory.is_none()
+            && self.memory_wanted.is_none()
+        {
+            let budget = self.shard.memory.clone();
+            self.memory_wanted = Some(Box::pin(async move { budget.take(bytes as u64).await }));
+        }
+        // A connection that waits for its turn still reads a little, so as to notice that its peer has left.
+        let read_ahead = !waits_for_its_turn
+            || self.buffer.bytes.len() < whole_bytes.unwrap_or(0) + UNBUDGETED_FRAME_BYTES_MAX;
+        let may_read = self.in_flight.len() < IN_FLIGHT_MAX && self.memory_wanted.is_none() && read_ahead;
+        if self.in_flight.is_empty() {
+            self.buffer.shrink_when_empty();
+        }
+        let shard = self.shard.clone();
+        let stop = shard.stop.watch();
+        poll_fn(|context| {
+            if let Some(first) = self.in_flight.front_mut()
+                && let Poll::Ready(outcome) = first.answer.as_mut().poll(context)
+            {
+                self.in_flight.pop_front();
+                return Poll::Ready(Ok(Turn::Answered(outcome)));
+            }
+            if let Some(wanted) = &mut self.memory_wanted
+                && let Poll::Ready(share) = wanted.as_mut().poll(context)
+            {
+                self.memory_wanted = None;
+                return Poll::Ready(Ok(Turn::MemoryGranted(share)));
+            }
+            if may_read && let Poll::Ready(read) = self.poll_read(context, whole_bytes) {
+                return Poll::Ready(read);
+            }
+            if self.in_flight.is_empty() && stop.poll(context).is_ready() {
+                return Poll::Ready(Ok(Turn::Stop));
+            }
+            self.idle.as_mut().poll(context).map(|()| Ok(Turn::Idle))
+        })
+        .await
+    }
+
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        whole_bytes: Option<usize>,
+    ) -> Poll<Result<Turn<R::File>, String>> {
+        self.buffer.make_room(whole_bytes);
+        let offered_bytes = self.buffer.bytes.capacity() - self.buffer.bytes.len();
+        self.stream.poll_read(context, &mut self.buffer.bytes).map(|read| match read {
+            Ok(read_bytes) => {
+                self.buffer.learn(read_bytes, offered_bytes);
+                Ok(Turn::Read(read_bytes))
+            }
+            Err(trouble) => Err(trouble.to_string()),
+        })
+    }
+
+    /// Puts `first` and every further answer that is ready by now into one send.
+    async fn send_answers(&mut self, first: Outcome<R::File>) -> Result<(), End> {
+        let mut next = Some(first);
+        let mut close = None;
+        while let Some(outcome) = next.take() {
+            match outcome {
+                Outcome::Answer(mut segments) => {
+                    while let Some(segment) = segments.pop() {
+                        self.out.push(segment);
+                    }
+                }
+                Outcome::Silent => {}
+                Outcome::Close(why) => {
+                    close = Some(End::Refused(why));
+                    break;
+                }
+            }
+            if self.out.bytes() < SEND_BATCH_BYTES_MAX {
+                next = poll_fn(|context| Poll::Ready(self.next_ready(context))).await;
+            }
+        }
+        if !self.out.is_empty() {
+            self.last_activity = self.shard.runtime.now();
+            self.stream.send(&mut self.out).await.map_err(|trouble| End::Refused(trouble.to_string()))?;
+        }
+        close.map_or(Ok(()), Err)
+    }
+
+    fn next_ready(&mut self, context: &mut Context<'_>) -> Option<Outcome<R::File>> {
+        let first = self.in_flight.front_mut()?;
+        let Poll::Ready(outcome) = first.answer.as_mut().poll(context) else { return None };
+        self.in_flight.pop_front();
+        Some(outcome)
+    }
+}
+
+/// Shortest pause between two looks at an idle connection.
+const PATIENCE: std::time::Duration = std::time::Duration::from_millis(100);

@@ -1,0 +1,56 @@
+use kafka_protocol::messages::ApiKey;
+
+/// One row of what this broker serves, versions inclusive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ServedVersions {
+    pub key: ApiKey,
+    /// Lowest version that ApiVersions names.
+    pub advertised_min: i16,
+    /// Lowest version that is answered.
+    pub min: i16,
+    pub max: i16,
+}
+
+const fn row(key: ApiKey, min: i16, max: i16) -> ServedVersions {
+    ServedVersions { key, advertised_min: min, min, max }
+}
+
+/// Every API this broker serves, in the order of their keys.
+///
+/// Produce is named from version 0 on although 0 to 2 are refused: older librdkafka looks for version 0 when it decides
+/// whether it may compress. Source: KIP-896, Kafka's `ApiKeys.PRODUCE`.
+const SERVED: &[ServedVersions] = &[
+    ServedVersions { key: ApiKey::Produce, advertised_min: 0, min: 3, max: 13 },
+    row(ApiKey::Fetch, 4, 18),
+    row(ApiKey::ApiVersions, 0, 4),
+    row(ApiKey::OffsetForLeaderEpoch, 2, 4),
+];
+
+/// Every API this broker serves, in the order of their keys.
+pub fn served_versions() -> &'static [ServedVersions] {
+    SERVED
+}
+
+/// The row of one API; `None` when it is not served.
+pub fn served_versions_of(key: ApiKey) -> Option<&'static ServedVersions> {
+    SERVED.iter().find(|served| served.key == key)
+}
+
+/// Whether a request of this key and version is answered.
+pub fn is_served(key: ApiKey, version: i16) -> bool {
+    served_versions_of(key).is_some_and(|served| (served.min..=served.max).contains(&version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_served_version_is_one_the_message_crate_knows() {
+        for served in SERVED {
+            let known = served.key.valid_versions();
+            assert!(known.min <= served.min && served.max <= known.max, "{served:?} against {known:?}");
+        }
+        assert!(SERVED.is_sorted_by_key(|served| served.key as i16), "rows stand in the order of their keys");
+    }
+}

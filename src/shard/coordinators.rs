@@ -1,0 +1,243 @@
+//! The group coordinators of one shard: one machine for each partition of `__consumer_offsets` that it owns, and what the
+//! machines ask for: appends, answers, timers.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_lite::future;
+
+use super::Shard;
+use super::completion::{Bell, Completer, completion};
+use super::data_plane::{AppendOrder, AppendRefusal};
+use super::settings::group_settings;
+use crate::base::{LeaderEpoch, Monotonic, PartitionIndex, TopicId, TopicName, TopicPartition};
+use crate::group::{
+    AppendFailure, AppendId, Coordinator, Effect, EncodedRecord, Event, Now, ReplyToken, Request, Response,
+    TimerKey,
+};
+use crate::partition::AppendOrigin;
+use crate::record::{BatchBuilder, CheckedBatch};
+use crate::runtime::{Lane, Runtime};
+
+/// How long a coordinator waits for its records to become durable before it gives the request up.
+const APPEND_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// The coordinator of one partition of `__consumer_offsets`.
+pub struct GroupCoordinator {
+    partition: TopicPartition,
+    machine: RefCell<Coordinator>,
+    next_token: Cell<u64>,
+    /// Requests that have no answer yet; bounded by the requests in flight.
+    unanswered: RefCell<BTreeMap<ReplyToken, Completer<Response>>>,
+    timers: RefCell<Timers>,
+    timers_changed: Bell,
+}
+
+/// Deadlines by key, and keys by deadline.
+#[derive(Default)]
+struct Timers {
+    deadlines: BTreeMap<TimerKey, Monotonic>,
+    order: BTreeSet<(Monotonic, TimerKey)>,
+}
+
+impl Timers {
+    fn arm(&mut self, key: TimerKey, deadline: Monotonic) {
+        self.cancel(&key);
+        self.deadlines.insert(key.clone(), deadline);
+        self.order.insert((deadline, key));
+    }
+    fn cancel(&mut self, key: &TimerKey) {
+        if let Some(deadline) = self.deadlines.remove(key) {
+            self.order.remove(&(deadline, key.clone()));
+        }
+    }
+    fn next_deadline(&self) -> Option<Monotonic> {
+        self.order.first().map(|(deadline, _)| *deadline)
+    }
+    fn take_due(&mut self, now: Monotonic) -> Option<TimerKey> {
+        if self.next_deadline()? > now {
+            return None;
+        }
+        let (_, key) = self.order.pop_first()?;
+        self.deadlines.remove(&key);
+        Some(key)
+    }
+}
+
+impl<R: Runtime> Shard<R> {
+    /// Hands `request` to the coordinator of partition `index` of `__consumer_offsets`, which this shard owns. Takes effect
+    /// before it returns, the future has the answer. `None`: the topic does not exist, or another shard owns the partition.
+    pub fn ask_group_coordinator(
+        self: &Rc<Self>,
+        partition: TopicPartition,
+        request: Request,
+    ) -> impl Future<Output = Option<Response>> + use<R> {
+        let coordinator = self.group_coordinators.borrow().get(&partition.partition).cloned();
+        let answer =
+            coordinator.filter(|coordinator| coordinator.partition == partition).map(|coordinator| {
+                let token = ReplyToken(coordinator.next_token.replace(coordinator.next_token.get() + 1));
+                let (completer, completion) = completion();
+                coordinator.unanswered.borrow_mut().insert(token, completer);
+                self.group_event(&coordinator, Event::Request { token, request });
+                completion
+            });
+        async move {
+            match answer {
+                Some(answer) => answer.wait().await,
+                None => None,
+            }
+        }
+    }
+
+    /// Begins to coordinate the groups of `partition`: its log is read, and meanwhile requests are told to come back.
+    pub(super) fn begin_coordinating(self: &Rc<Self>, partition: TopicPartition) {
+        let coordinator = Rc::new(GroupCoordinator {
+            partition,
+            machine: RefCell::new(Coordinator::new(group_settings(&self.config))),
+            next_token: Cell::new(0),
+            unanswered: RefCell::default(),
+            timers: RefCell::default(),
+            timers_changed: Bell::default(),
+        });
+        self.group_coordinators.borrow_mut().insert(partition.partition, coordinator.clone());
+        let shard = self.clone();
+        self.runtime.spawn(Lane::Data, async move {
+            if shard.load_groups(&coordinator).await {
+                shard.group_event(&coordinator, Event::Loaded);
+                shard.serve_group_timers(&coordinator).await;
+            } else {
+                shard.group_event(&coordinator, Event::Resigned);
+            }
+        });
+    }
+
+    /// Ends the coordination of `partition`: whoever waits is told to look elsewhere.
+    pub(super) fn end_coordinating(self: &Rc<Self>, partition: TopicPartition) {
+        let ended = self.group_coordinators.borrow_mut().remove(&partition.partition);
+        if let Some(coordinator) = ended {
+            self.group_event(&coordinator, Event::Resigned);
+            coordinator.timers_changed.ring();
+        }
+    }
+
+    /// Tells every coordinator of this shard which topics are gone.
+    pub(super) fn topics_gone(self: &Rc<Self>, topics: &[(TopicName, TopicId)]) {
+        let mut coordinators: Vec<_> = self.group_coordinators.borrow().values().cloned().collect();
+        coordinators.sort_unstable_by_key(|coordinator| coordinator.partition);
+        for coordinator in coordinators {
+            self.group_event(&coordinator, Event::TopicsDeleted(topics.to_vec()));
+        }
+    }
+
+    async fn load_groups(self: &Rc<Self>, coordinator: &GroupCoordinator) -> bool {
+        let mut malformed = 0;
+        let read = self.read_records(coordinator.partition, |_, key, value| {
+            let Some(key) = key else { return };
+            malformed += usize::from(coordinator.machine.borrow_mut().replay(key, value).is_err());
+        });
+        let outcome = read.await;
+        if malformed > 0 {
+            tracing::warn!(partition = %coordinator.partition, malformed, "records of __consumer_offsets that cannot be read are left out");
+        }
+        if let Err(refusal) = &outcome {
+            tracing::error!(partition = %coordinator.partition, ?refusal, "groups cannot be loaded");
+        }
+        outcome.is_ok()
+    }
+
+    fn now_for_groups(&self) -> Now {
+        Now { monotonic: self.runtime.now(), wall: self.runtime.wall_clock() }
+    }
+
+    fn group_event(self: &Rc<Self>, coordinator: &Rc<GroupCoordinator>, event: Event) {
+        let effects = coordinator.machine.borrow_mut().handle(self.now_for_groups(), event);
+        for effect in effects {
+            self.carry_out(coordinator, effect);
+        }
+    }
+
+    fn carry_out(self: &Rc<Self>, coordinator: &Rc<GroupCoordinator>, effect: Effect) {
+        match effect {
+            Effect::Append { id, records } => self.append_group_records(coordinator, id, &records),
+            Effect::Reply { token, response } => {
+                if let Some(completer) = coordinator.unanswered.borrow_mut().remove(&token) {
+                    completer.complete(response);
+                }
+            }
+            Effect::ArmTimer { key, deadline } => {
+                let sooner = coordinator.timers.borrow().next_deadline().is_none_or(|next| deadline < next);
+                coordinator.timers.borrow_mut().arm(key, deadline);
+                if sooner {
+                    coordinator.timers_changed.ring();
+                }
+            }
+            Effect::CancelTimer { key } => coordinator.timers.borrow_mut().cancel(&key),
+            Effect::Note(note) => tracing::debug!(partition = %coordinator.partition, ?note, "group"),
+        }
+    }
+
+    fn append_group_records(
+        self: &Rc<Self>,
+        coordinator: &Rc<GroupCoordinator>,
+        id: AppendId,
+        records: &[EncodedRecord],
+    ) {
+        let now = self.runtime.wall_clock();
+        let mut batch = BatchBuilder::new();
+        for record in records {
+            batch.push(now, Some(&record.key), record.value.as_deref());
+        }
+        let leader_epoch = self
+            .replica(coordinator.partition)
+            .map_or(LeaderEpoch::NONE, |replica| replica.leader_epoch.get());
+        let order = AppendOrder {
+            partition: coordinator.partition,
+            batch: CheckedBatch::ours(batch.finish()),
+            origin: AppendOrigin::Coordinator {
+                expected_leader_epoch: leader_epoch,
+                transaction_verified: false,
+            },
+        };
+        let appended = self.append(vec![order], true, self.runtime.now() + APPEND_TIME_MAX);
+        let (shard, coordinator) = (self.clone(), coordinator.clone());
+        self.runtime.spawn(Lane::Data, async move {
+            let result = appended.await.pop().unwrap_or(Err(AppendRefusal::ShardStopped));
+            let event = match result {
+                Ok(_) => Event::AppendDone(id),
+                Err(AppendRefusal::RequestTimedOut) => Event::AppendFailed(id, AppendFailure::Unavailable),
+                Err(_) => Event::AppendFailed(id, AppendFailure::NotCoordinator),
+            };
+            shard.group_event(&coordinator, event);
+        });
+    }
+
+    /// Fires the coordinator's timers until it is replaced or ends.
+    async fn serve_group_timers(self: &Rc<Self>, coordinator: &Rc<GroupCoordinator>) {
+        let current = |shard: &Self| {
+            let coordinators = shard.group_coordinators.borrow();
+            coordinators
+                .get(&coordinator.partition.partition)
+                .is_some_and(|current| Rc::ptr_eq(current, coordinator))
+        };
+        while current(self) {
+            let due = coordinator.timers.borrow_mut().take_due(self.runtime.now());
+            if let Some(key) = due {
+                self.group_event(coordinator, Event::TimerFired(key));
+                continue;
+            }
+            let next = coordinator.timers.borrow().next_deadline();
+            match next {
+                None => coordinator.timers_changed.wait().await,
+                Some(deadline) => {
+                    future::or(self.runtime.sleep_until(deadline), coordinator.timers_changed.wait()).await;
+                }
+            }
+        }
+    }
+}
+
+/// The partitions of `__consumer_offsets` that one shard coordinates.
+pub(super) type GroupCoordinators = RefCell<crate::base::Map<PartitionIndex, Rc<GroupCoordinator>>>;

@@ -1,0 +1,234 @@
+//! The one way into a partition: called on its owner, from there or out of the mailbox.
+
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+
+use futures_lite::future;
+
+use super::Shard;
+use super::completion::Completion;
+use super::purgatory::WatchBell;
+use super::replica::{Opening, Planned, Replica, Ticket};
+use crate::base::{Monotonic, Offset, TimestampMs, TopicPartition, Trouble};
+use crate::partition::{AppendError, AppendOrigin, ReadError};
+use crate::record::{CheckedBatch, TimestampType};
+use crate::runtime::{Lane, Runtime};
+
+/// A batch for one partition, checked by whoever sends it.
+pub struct AppendOrder {
+    pub partition: TopicPartition,
+    pub batch: CheckedBatch,
+    pub origin: AppendOrigin,
+}
+
+/// Where an appended batch lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Appended {
+    pub base_offset: Offset,
+    /// Inclusive.
+    pub last_offset: Offset,
+    /// -1 where the topic keeps the producer's times.
+    pub log_append_time: TimestampMs,
+    pub log_start_offset: Offset,
+}
+
+/// Why a batch is not in the log, or not known to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AppendRefusal {
+    Refused(AppendError),
+    /// This shard knows no such partition (any more).
+    UnknownTopicOrPartition,
+    /// Not durable when the request's time was over; it may yet become so.
+    RequestTimedOut,
+    /// The owner has stopped.
+    ShardStopped,
+}
+
+/// Why a question about a partition has no answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QueryRefusal {
+    Refused(ReadError),
+    UnknownTopicOrPartition,
+    KafkaStorageError,
+    /// The records looked through are damaged.
+    CorruptMessage,
+    ShardStopped,
+}
+
+/// A reader that wants to know when a partition has more than it has seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WatchOrder {
+    pub partition: TopicPartition,
+    pub seen_end: Offset,
+    /// The reader's end is the last stable offset, not the high watermark.
+    pub committed_only: bool,
+}
+
+impl<R: Runtime> Shard<R> {
+    /// The partition, if this shard owns it and its topic exists.
+    pub fn replica(&self, partition: TopicPartition) -> Option<Rc<Replica<R>>> {
+        self.replicas.borrow().get(&partition).cloned()
+    }
+
+    /// Decides on every batch before it returns, in the order given; the future gives the results once all are durable
+    /// (`wait`), or refused, or `deadline` has passed. Dropping the future leaves the appends as they are.
+    pub fn append(
+        self: &Rc<Self>,
+        orders: Vec<AppendOrder>,
+        wait: bool,
+        deadline: Monotonic,
+    ) -> impl Future<Output = Vec<Result<Appended, AppendRefusal>>> + use<R> {
+        let now = self.runtime.wall_clock();
+        let tickets: Vec<_> = orders.into_iter().map(|order| self.decide(order, now)).collect();
+        let shard = self.clone();
+        async move {
+            let mut results = Vec::with_capacity(tickets.len());
+            for ticket in tickets {
+                results.push(match ticket {
+                    Err(refusal) => Err(refusal),
+                    Ok((replica, stored_time, ticket)) => {
+                        shard.settle(&replica, stored_time, ticket, wait, deadline).await
+                    }
+                });
+            }
+            results
+        }
+    }
+
+    fn decide(
+        self: &Rc<Self>,
+        order: AppendOrder,
+        now: TimestampMs,
+    ) -> Result<(Rc<Replica<R>>, TimestampMs, Ticket), AppendRefusal> {
+        let replica = self.replica(order.partition).ok_or(AppendRefusal::UnknownTopicOrPartition)?;
+        self.begin_opening(&replica);
+        let header = &order.batch.header;
+        let stored = header.timestamp_type() == TimestampType::LogAppendTime;
+        let stored_time = if stored { header.max_timestamp } else { TimestampMs::NONE };
+        let (ticket, to_write) = replica.append(order.batch, order.origin, now);
+        if to_write {
+            self.window.enqueue(&replica);
+        }
+        Ok((replica, stored_time, ticket))
+    }
+
+    /// Sees one append through to its answer.
+    async fn settle(
+        &self,
+        replica: &Replica<R>,
+        stored_time: TimestampMs,
+        ticket: Ticket,
+        wait: bool,
+        deadline: Monotonic,
+    ) -> Result<Appended, AppendRefusal> {
+        let mut ticket = ticket;
+        let planned: Planned = loop {
+            match ticket {
+                Ticket::Refused(error) => return Err(AppendRefusal::Refused(error)),
+                Ticket::Planned(planned) => break planned,
+                Ticket::Deferred(later) => {
+                    ticket = later.wait().await.ok_or(AppendRefusal::UnknownTopicOrPartition)?
+                }
+            }
+        };
+        if let Some(durable) = planned.wait.filter(|_| wait) {
+            self.wait_until(durable, deadline).await?;
+        }
+        if replica.deleted.get() {
+            return Err(AppendRefusal::UnknownTopicOrPartition);
+        }
+        Ok(Appended {
+            base_offset: planned.base_offset,
+            last_offset: planned.last_offset,
+            log_append_time: planned.duplicate_timestamp.unwrap_or(stored_time),
+            log_start_offset: replica.rules.borrow().log_start_offset(),
+        })
+    }
+
+    async fn wait_until(
+        &self,
+        durable: Completion<Result<(), AppendError>>,
+        deadline: Monotonic,
+    ) -> Result<(), AppendRefusal> {
+        let done = async {
+            durable
+                .wait()
+                .await
+                .unwrap_or(Err(AppendError::NotLeaderOrFollower))
+                .map_err(AppendRefusal::Refused)
+        };
+        let late = async {
+            self.runtime.sleep_until(deadline).await;
+            Err(AppendRefusal::RequestTimedOut)
+        };
+        future::or(done, late).await
+    }
+
+    /// Leaves a watch with each partition before it returns; the future is over when the first rings, or at `deadline`.
+    pub fn watch(
+        self: &Rc<Self>,
+        orders: Vec<WatchOrder>,
+        deadline: Monotonic,
+    ) -> impl Future<Output = ()> + use<R> {
+        let (bell, rung) = WatchBell::new();
+        for order in orders {
+            let Some(replica) = self.replica(order.partition) else {
+                bell.ring();
+                continue;
+            };
+            let rules = replica.rules.borrow();
+            let end = if order.committed_only { rules.last_stable_offset() } else { rules.high_watermark() };
+            if end != order.seen_end || replica.opening.get() == Opening::Failed {
+                bell.ring();
+            } else {
+                replica.purgatory.watch(order.seen_end, order.committed_only, bell.clone());
+            }
+        }
+        let runtime = self.runtime.clone();
+        async move {
+            let rung = pin!(rung.wait());
+            let late = pin!(runtime.sleep_until(deadline));
+            future::or(async { rung.await.unwrap_or(()) }, late).await;
+        }
+    }
+
+    /// A write or sync has failed: nothing more is taken in on this folder until the next start. Reads go on.
+    pub(super) fn take_log_folder_offline(&self, trouble: &Trouble) {
+        if !self.log_folder_offline.replace(true) {
+            tracing::error!(%trouble, "the log folder goes offline: produce is refused until the broker is started again");
+        }
+        let replicas: Vec<_> = self.replicas.borrow().values().cloned().collect();
+        replicas.iter().for_each(|replica| replica.give_up());
+    }
+
+    pub(super) fn is_log_folder_offline(&self) -> bool {
+        self.log_folder_offline.get()
+    }
+
+    /// Begins to open the files of `replica` unless that was done; who needs them waits on `opened`.
+    pub(super) fn begin_opening(self: &Rc<Self>, replica: &Rc<Replica<R>>) {
+        if replica.opening.get() != Opening::Closed {
+            return;
+        }
+        replica.opening.set(Opening::Running);
+        let (shard, replica) = (self.clone(), replica.clone());
+        self.runtime.spawn(Lane::Data, async move { shard.open_replica(&replica).await });
+    }
+
+    /// The replica with its files open.
+    pub(super) async fn open_replica_of(
+        self: &Rc<Self>,
+        partition: TopicPartition,
+    ) -> Result<Rc<Replica<R>>, QueryRefusal> {
+        let replica = self.replica(partition).ok_or(QueryRefusal::UnknownTopicOrPartition)?;
+        if replica.log.get().is_none() && replica.opening.get() != Opening::Failed {
+            self.begin_opening(&replica);
+            replica.opened.wait().await;
+        }
+        match replica.log.get() {
+            Some(_) => Ok(replica),
+            None => Err(QueryRefusal::KafkaStorageError),
+        }
+    }
+}

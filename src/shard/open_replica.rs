@@ -1,0 +1,180 @@
+//! Opening a partition's files: when somebody first asks for it, or at start after a crash.
+
+use std::rc::Rc;
+
+use super::Shard;
+use super::replica::{Opening, Replica};
+use super::settings::{log_settings, producer_limits};
+use crate::base::{Offset, Trouble};
+use crate::partition::{AbortedTransaction, EpochStart, Partition, ProducerSnapshotEntry, RecoveredLog};
+use crate::record::{EndMarker, Records};
+use crate::runtime::{Lane, Runtime};
+use crate::storage::{Log, OpenLog, OpenTrouble, ReplayStart, Replayed, format};
+
+impl<R: Runtime> Shard<R> {
+    /// Opens the files of `replica`, or makes them, rebuilds the rules' state, and lets go who waits for either.
+    pub(super) async fn open_replica(self: &Rc<Self>, replica: &Rc<Replica<R>>) {
+        match self.open_log(replica).await {
+            Ok((log, rules)) if !replica.deleted.get() && !self.is_log_folder_offline() => {
+                replica.rules.replace(rules);
+                replica.log.set(log).unwrap_or_else(|_| panic!("{} is opened once", replica.partition));
+                replica.opening.set(Opening::Open);
+                self.lead(replica);
+            }
+            Ok(_) => replica.give_up(),
+            Err(trouble) => {
+                tracing::error!(topic = %replica.topic_name, partition = %replica.partition.partition, %trouble, "a partition cannot be opened");
+                replica.give_up();
+            }
+        }
+        replica.opened.give();
+        if replica.decide_deferred(self.runtime.wall_clock()) {
+            self.window.enqueue(replica);
+        }
+    }
+
+    /// Leads the partition in the epoch that the metadata says.
+    pub(super) fn lead(self: &Rc<Self>, replica: &Rc<Replica<R>>) {
+        if replica.opening.get() == Opening::Open
+            && replica.rules.borrow_mut().lead(replica.leader_epoch.get())
+        {
+            replica.epochs_to_write.set(true);
+        }
+    }
+
+    async fn open_log(self: &Rc<Self>, replica: &Rc<Replica<R>>) -> Result<(Log<R>, Partition), Trouble> {
+        let settings = log_settings(&replica.config.borrow());
+        let limits = producer_limits(&self.config);
+        let topic_id = replica.partition.topic_id;
+        let known = self.known_of_log(&replica.folder);
+        let now = self.runtime.wall_clock();
+        let mut rules = Partition::new(limits);
+        let opened = Log::open(
+            self.runtime.clone(),
+            self.open_files.clone(),
+            &replica.folder,
+            topic_id,
+            settings,
+            known,
+            |replayed| match replayed {
+                Replayed::Start(start) => rules = Partition::recover(recovered(start), limits, now),
+                Replayed::Batch { header, records } => {
+                    let marker = records
+                        .and_then(|records| EndMarker::read(&Records::new(header, records).next()?.ok()?));
+                    rules.replay(header, marker.as_ref(), now);
+                }
+            },
+        );
+        match opened.await {
+            Ok((log, opened)) => {
+                for repair in &opened.repairs {
+                    tracing::warn!(folder = %replica.folder.display(), "{repair}");
+                }
+                rules.finish_recovery(opened.log_start_offset, opened.log_end_offset);
+                Ok((log, rules))
+            }
+            Err(OpenTrouble::Disk(trouble)) if trouble.is_not_found() => self.create_log(replica).await,
+            Err(OpenTrouble::OtherTopic { found }) => {
+                tracing::warn!(folder = %replica.folder.display(), %found, "the folder of another topic of this name is moved away");
+                self.retire_folder(replica).await?;
+                self.create_log(replica).await
+            }
+            Err(OpenTrouble::Disk(trouble)) => Err(trouble),
+        }
+    }
+
+    /// The files of a partition that has none yet. Nothing is lost with an empty one, so its log start alone counts.
+    async fn create_log(self: &Rc<Self>, replica: &Rc<Replica<R>>) -> Result<(Log<R>, Partition), Trouble> {
+        let settings = log_settings(&replica.config.borrow());
+        let (runtime, files) = (self.runtime.clone(), self.open_files.clone());
+        let start = Offset::ZERO;
+        let log =
+            Log::create(runtime, files, &replica.folder, replica.partition.topic_id, start, settings).await?;
+        Ok((log, Partition::new(producer_limits(&self.config))))
+    }
+
+    pub(super) fn known_of_log(&self, folder: &std::path::Path) -> OpenLog {
+        let checkpoints = self.checkpoints.borrow();
+        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let at =
+            |offsets: &crate::base::Map<String, Offset>| offsets.get(name).copied().unwrap_or(Offset::ZERO);
+        OpenLog {
+            was_clean: checkpoints.was_clean,
+            log_start_offset: at(&checkpoints.log_start_offsets),
+            recovery_point: at(&checkpoints.recovery_points),
+        }
+    }
+
+    /// Writes the producer state of `replica` as it was at `offset`, behind everybody's back. A failure costs the next
+    /// start some reading.
+    pub(super) fn save_snapshot(
+        self: &Rc<Self>,
+        replica: &Rc<Replica<R>>,
+        offset: Offset,
+        entries: &[ProducerSnapshotEntry],
+    ) {
+        let entries: Vec<_> = entries.iter().map(stored_entry).collect();
+        let replica = replica.clone();
+        self.runtime.spawn(Lane::Background, async move {
+            let Some(log) = replica.log.get() else { return };
+            // Under `onrush.durability=os` no window has synced it.
+            let synced = if log.durable_end_offset() < offset { log.sync().await.map(drop) } else { Ok(()) };
+            let written = match synced {
+                Ok(()) => log.write_producer_snapshot(offset, &entries).await,
+                failed => failed,
+            };
+            if let Err(trouble) = written {
+                tracing::warn!(topic = %replica.topic_name, %trouble, "a producer snapshot is not written");
+            }
+        });
+    }
+}
+
+fn recovered(start: ReplayStart) -> RecoveredLog {
+    let epoch = |epoch: format::EpochStart| EpochStart {
+        leader_epoch: epoch.leader_epoch,
+        start_offset: epoch.start_offset,
+    };
+    RecoveredLog {
+        log_start_offset: start.log_start_offset,
+        replay_start_offset: start.replay_start_offset,
+        leader_epochs: start.leader_epochs.into_iter().map(epoch).collect(),
+        producers: start.producers.iter().map(remembered_entry).collect(),
+        aborted: start.aborted.iter().map(remembered_aborted).collect(),
+    }
+}
+
+fn remembered_aborted(stored: &format::AbortedTransaction) -> AbortedTransaction {
+    AbortedTransaction {
+        producer_id: stored.producer_id,
+        first_offset: stored.first_offset,
+        last_offset: stored.last_offset,
+        last_stable_offset: stored.last_stable_offset,
+    }
+}
+
+fn remembered_entry(stored: &format::ProducerSnapshotEntry) -> ProducerSnapshotEntry {
+    ProducerSnapshotEntry {
+        producer_id: stored.producer_id,
+        last_sequence: stored.last_sequence,
+        producer_epoch: stored.producer_epoch,
+        last_offset: stored.last_offset,
+        offset_delta: stored.offset_delta,
+        timestamp: stored.timestamp,
+        coordinator_epoch: stored.coordinator_epoch,
+        current_txn_first_offset: stored.transaction_first_offset,
+    }
+}
+
+pub(super) fn stored_entry(entry: &ProducerSnapshotEntry) -> format::ProducerSnapshotEntry {
+    format::ProducerSnapshotEntry {
+        producer_id: entry.producer_id,
+        producer_epoch: entry.producer_epoch,
+        last_sequence: entry.last_sequence,
+        last_offset: entry.last_offset,
+        offset_delta: entry.offset_delta,
+        timestamp: entry.timestamp,
+        coordinator_epoch: entry.coordinator_epoch,
+        transaction_first_offset: entry.current_txn_first_offset,
+    }
+}

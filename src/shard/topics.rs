@@ -1,0 +1,143 @@
+//! What the metadata says, carried out on this shard: which partitions it holds, and with which settings.
+
+use std::rc::Rc;
+
+use super::Shard;
+use super::replica::Replica;
+use super::settings::producer_limits;
+use crate::base::{LeaderEpoch, Offset, TopicName, TopicPartition, Trouble};
+use crate::config::TopicConfig;
+use crate::metadata::{Delta, METADATA_TOPIC, OFFSETS_TOPIC, Record, ReplayError, ResourceType};
+use crate::runtime::Runtime;
+use crate::storage::{folder_name_to_delete, partition_folder_name};
+
+/// The controller of a single node has led since ever.
+pub const METADATA_LEADER_EPOCH: LeaderEpoch = LeaderEpoch(0);
+
+impl<R: Runtime> Shard<R> {
+    /// Folds `records`, which stand in the metadata log from `base_offset` on, into this shard's image, and carries out
+    /// what they change for the partitions that `owns` says are this shard's. When it returns, a deleted topic's folders
+    /// have names that no new topic can meet.
+    pub async fn apply_metadata(
+        self: &Rc<Self>,
+        base_offset: Offset,
+        records: &[Record],
+        owns: impl Fn(TopicPartition) -> bool,
+    ) -> Result<(), ReplayError> {
+        let delta = self.image.borrow_mut().apply(base_offset, records)?;
+        self.configs_changed(&delta);
+        for partition in &delta.partitions_created {
+            if owns(*partition) {
+                self.add_replica(*partition);
+            }
+        }
+        for partition in &delta.partitions_changed {
+            if let Some(replica) = self.replica(*partition) {
+                let leader_epoch =
+                    self.image.borrow().partition(*partition).map(|partition| partition.leader_epoch);
+                replica.leader_epoch.set(leader_epoch.unwrap_or(replica.leader_epoch.get()));
+                self.lead(&replica);
+            }
+        }
+        for topic in &delta.topics_removed {
+            for index in &topic.partitions {
+                let partition = TopicPartition { topic_id: topic.id, partition: *index };
+                if owns(partition) {
+                    self.remove_replica(partition).await;
+                }
+            }
+        }
+        if !delta.topics_removed.is_empty() {
+            let gone: Vec<_> =
+                delta.topics_removed.iter().map(|topic| (topic.name.clone(), topic.id)).collect();
+            self.topics_gone(&gone);
+        }
+        Ok(())
+    }
+
+    /// The settings in force for a topic: its own where it has them, else the broker's.
+    pub fn topic_config(&self, topic: &str) -> Rc<TopicConfig> {
+        if let Some(config) = self.topic_configs.borrow().get(topic) {
+            return config.clone();
+        }
+        let image = self.image.borrow();
+        let config = Rc::new(self.config.topic(image.topic_overrides(topic)));
+        self.topic_configs.borrow_mut().insert(TopicName::new(topic), config.clone());
+        config
+    }
+
+    fn configs_changed(&self, delta: &Delta) {
+        for topic in &delta.topics_removed {
+            self.topic_configs.borrow_mut().remove(topic.name.as_str());
+        }
+        for resource in &delta.configs_changed {
+            match resource.resource_type {
+                ResourceType::Topic => drop(self.topic_configs.borrow_mut().remove(resource.name.as_str())),
+                _ => self.topic_configs.borrow_mut().clear(),
+            }
+        }
+        if delta.configs_changed.is_empty() {
+            return;
+        }
+        for replica in self.replicas.borrow().values() {
+            replica.set_config(self.topic_config(replica.topic_name.as_str()));
+        }
+    }
+
+    fn add_replica(self: &Rc<Self>, partition: TopicPartition) {
+        let image = self.image.borrow();
+        let topic =
+            image.topic(partition.topic_id).expect("a partition's topic is in the image it was created in");
+        let leader_epoch = image.partition(partition).expect("the partition was just created").leader_epoch;
+        let coordinates = topic.name.as_str() == OFFSETS_TOPIC;
+        let (name, folder) = (topic.name.clone(), partition_folder_name(&topic.name, partition.partition));
+        drop(image);
+        let config = self.topic_config(name.as_str());
+        let folder = self.config.log_dir.join(folder);
+        let replica =
+            Replica::new(partition, name, folder, leader_epoch, config, producer_limits(&self.config));
+        self.replicas.borrow_mut().insert(partition, Rc::new(replica));
+        if coordinates {
+            self.begin_coordinating(partition);
+        }
+    }
+
+    /// Holds the log of the cluster's metadata, which no record of that log speaks of.
+    pub fn host_metadata_log(&self, partition: TopicPartition) {
+        let name = TopicName::new(METADATA_TOPIC);
+        let folder = self.config.log_dir.join(partition_folder_name(&name, partition.partition));
+        let config = Rc::new(self.config.topic_defaults.clone());
+        let limits = producer_limits(&self.config);
+        let replica = Replica::new(partition, name, folder, METADATA_LEADER_EPOCH, config, limits);
+        self.replicas.borrow_mut().insert(partition, Rc::new(replica));
+    }
+
+    /// Ends every wait on the partition and moves its folder out of the way; what is in it goes later.
+    async fn remove_replica(self: &Rc<Self>, partition: TopicPartition) {
+        let Some(replica) = self.replicas.borrow_mut().remove(&partition) else { return };
+        self.end_coordinating(partition);
+        replica.deleted.set(true);
+        replica.give_up();
+        if let Err(trouble) = self.retire_folder(&replica).await {
+            tracing::warn!(topic = %replica.topic_name, %trouble, "a deleted partition's folder is still there; the next start removes it");
+        }
+    }
+
+    pub(super) async fn retire_folder(self: &Rc<Self>, replica: &Replica<R>) -> Result<(), Trouble> {
+        let unique = u128::from(self.runtime.random()) << 64 | u128::from(self.runtime.random());
+        let name = folder_name_to_delete(&replica.topic_name, replica.partition.partition, unique);
+        let retired = self.config.log_dir.join(name);
+        match self.runtime.rename(&replica.folder, &retired).await {
+            Err(trouble) if trouble.is_not_found() => return Ok(()),
+            renamed => renamed?,
+        }
+        self.runtime.sync_folder(&self.config.log_dir).await?;
+        let runtime = self.runtime.clone();
+        self.runtime.spawn(crate::runtime::Lane::Background, async move {
+            if let Err(trouble) = runtime.remove_folder(&retired).await {
+                tracing::warn!(%trouble, "a deleted partition's folder is still there; the next start removes it");
+            }
+        });
+        Ok(())
+    }
+}
