@@ -80,6 +80,11 @@ impl DirectoryId {
     /// What stands in metadata records for a folder that the broker has not told yet (KIP-858).
     pub const UNASSIGNED: DirectoryId = DirectoryId(Uuid::from_u128(1));
 
+    /// An id (a version 4 UUID) of random bytes.
+    pub fn random(bytes: [u8; 16]) -> DirectoryId {
+        DirectoryId(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    }
+
     /// Reads the 22 characters of Kafka's text form.
     pub fn parse(text: &str) -> Option<DirectoryId> {
         decode_url_base64(text).map(|bytes| DirectoryId(Uuid::from_bytes(bytes)))

@@ -91,14 +91,13 @@ impl Key {
     pub fn range(&self) -> String {
         match (self.kind, self.valid) {
             (Kind::Boolean, _) => "true or false".to_owned(),
-            (Kind::Short | Kind::Int | Kind::Long, valid) => {
-                let (type_min, type_max) = self.kind.bounds();
-                let (min, max) = match valid {
-                    Valid::AtLeast(min) => (min, type_max),
-                    Valid::Between(min, max) => (min, max),
-                    Valid::GzipLevel => return "a whole number from 1 to 9, or -1".to_owned(),
-                    _ => (type_min, type_max),
-                };
+            (_, Valid::GzipLevel) => "a whole number from 1 to 9, or -1".to_owned(),
+            (_, Valid::Between(min, max)) => format!("a whole number from {min} to {max}"),
+            (Kind::Long, Valid::AtLeast(min)) => format!("a whole number, {min} or more"),
+            (Kind::Long, _) => "a whole number".to_owned(),
+            (Kind::Short | Kind::Int, valid) => {
+                let (type_min, max) = self.kind.bounds();
+                let min = if let Valid::AtLeast(min) = valid { min } else { type_min };
                 format!("a whole number from {min} to {max}")
             }
             (Kind::Double, Valid::UpTo(max)) => format!("a number from 0 to {max}"),

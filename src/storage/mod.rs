@@ -5,6 +5,7 @@
 
 pub mod format;
 
+mod folder;
 mod index_repair;
 mod log;
 mod marks;
@@ -24,6 +25,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use folder::{FolderStart, FolderTrouble, LogFolder};
 pub use log::{Appended, Log, LogBatch};
 pub use names::{FileKind, PartitionFolderName, folder_name_to_delete, partition_folder_name};
 pub use open_files::OpenFiles;

@@ -45,9 +45,13 @@ pub(super) async fn write_small<R: Runtime>(
     runtime.sync_folder(folder_of(path)).await
 }
 
-/// The folder that a file or folder stands in.
+/// The folder that a file or folder stands in; the root stands in itself.
 pub(super) fn folder_of(path: &Path) -> &Path {
-    path.parent().expect("files of a data folder are named by full path")
+    match path.parent() {
+        None => path,
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+    }
 }
 
 /// Removes a file; fine when there is none.

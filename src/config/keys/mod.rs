@@ -52,8 +52,8 @@ pub struct Table {
 
 /// Every table of broker keys, in the order in which `config/server.properties` shows them.
 pub const BROKER_TABLES: [&Table; 8] = [
-    &network::NETWORK,
     &broker::BROKER,
+    &network::NETWORK,
     &onrush::ONRUSH,
     &log::LOG,
     &group::GROUP,

@@ -3,30 +3,30 @@ use super::*;
 keys! {
     /// Listeners, connections and the limits of requests.
     NETWORK:
-    "broker.rack", String, none, Any, ReadOnly, Served,
-        "Name of the place this broker stands in; shown to clients, which may prefer a near replica.";
-    "connections.max.idle.ms", Long, "600000", Any, ReadOnly, Served,
-        "A connection without a request for this long is closed; a negative value keeps it for ever.";
-    "fetch.max.bytes", Int, "57671680", AtLeast(1024), ReadOnly, Served,
-        "Most record bytes in one answer to a fetch, whatever the client asks for; a first batch is sent whole.";
-    "listener.security.protocol.map", String, "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", Any, PerBroker, Served,
-        "Security protocol of each listener name, as NAME:PROTOCOL pairs.";
     "listeners", List, "PLAINTEXT://127.0.0.1:9092", NotEmpty, PerBroker, Served,
         "Addresses to listen at, as NAME://host:port; an empty host is every address of the machine.";
     "advertised.listeners", List, none, NotEmpty, ReadOnly, Served,
         "Addresses told to clients, as NAME://host:port; unset: those listened at.";
+    "listener.security.protocol.map", String, "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", Any, PerBroker, Served,
+        "Security protocol of each listener name, as NAME:PROTOCOL pairs.";
+    "broker.rack", String, none, Any, ReadOnly, Served,
+        "Name of the place this broker stands in; shown to clients, which may prefer a near replica.";
     "max.connections", Int, "2147483647", AtLeast(0), ClusterWide, Served,
         "Connections open at the same time; one more is closed at once.";
     "max.connections.per.ip", Int, "2147483647", AtLeast(0), ClusterWide, Served,
         "Connections open at the same time from one client address.";
     "max.connections.per.ip.overrides", String, "", Any, ClusterWide, Served,
         "Other limits for single client addresses, as address:count pairs.";
+    "connections.max.idle.ms", Long, "600000", Any, ReadOnly, Served,
+        "A connection without a request for this long is closed; a negative value keeps it for ever.";
+    "socket.request.max.bytes", Int, "104857600", AtLeast(1), ReadOnly, Served,
+        "Longest request; a longer one closes its connection before memory is taken for it.";
+    "fetch.max.bytes", Int, "57671680", AtLeast(1024), ReadOnly, Served,
+        "Most record bytes in one answer to a fetch, whatever the client asks for; a first batch is sent whole.";
     "max.incremental.fetch.session.cache.slots", Int, "1000", AtLeast(0), ReadOnly, Served,
         "Fetch sessions kept at the same time.";
     "max.request.partition.size.limit", Int, "2000", AtLeast(1), ReadOnly, Served,
         "Most partitions in one answer to DescribeTopicPartitions.";
-    "socket.request.max.bytes", Int, "104857600", AtLeast(1), ReadOnly, Served,
-        "Longest request; a longer one closes its connection before memory is taken for it.";
     "connection.failed.authentication.delay.ms", Int, "100", AtLeast(0), ReadOnly, Ignored,
         "How long the refusal of a failed login is held back.";
     "connections.max.reauth.ms", Long, "0", Any, ReadOnly, Ignored,

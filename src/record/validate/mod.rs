@@ -66,6 +66,7 @@ impl CheckedBatch {
         let header = BatchHeader::read(&bytes).expect("a batch that was built has a header");
         CheckedBatch { header, bytes, max_timestamp_offset_delta: header.last_offset_delta }
     }
+
     pub fn record_count(&self) -> i32 {
         self.header.record_count
     }

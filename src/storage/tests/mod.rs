@@ -1,4 +1,5 @@
 //! Logs on the simulated disk: against a naive model, through crashes and damage, and as Kafka wrote them.
 
 mod append_read;
+mod folder;
 mod model;
