@@ -45,7 +45,7 @@ impl Default for NetworkHabits {
     fn default() -> NetworkHabits {
         NetworkHabits {
             latency: Duration::from_micros(15)..=Duration::from_micros(250),
-            buffer_bytes: 64 * 1024,
+            buffer_bytes: 256 * 1024,
             short_reads_percent: 10,
             short_writes_percent: 10,
             resets_per_million: 0,

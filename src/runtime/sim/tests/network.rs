@@ -90,6 +90,7 @@ fn bytes_arrive_in_order_through_small_buffers_both_ways() {
 #[test]
 fn a_peer_that_does_not_read_stops_the_sender() {
     let simulation = Simulation::new(2);
+    simulation.set_network_habits(NetworkHabits { buffer_bytes: 64 * 1024, ..NetworkHabits::default() });
     let machine = simulation.machine("broker");
     let (mut client, mut server) = simulation.block_on(pair(&simulation, &machine));
     let is_sent = Rc::new(Cell::new(false));
