@@ -200,6 +200,12 @@ impl SimDisk {
         self.with(Disk::drop_clean_pages);
     }
 
+    /// How many operations have come to their end, well or not: a test that cuts the power after each of them in turn has
+    /// seen all moments that matter.
+    pub fn operation_count(&self) -> u64 {
+        self.with(|disk| disk.operation_count)
+    }
+
     /// What readers see in a file now; none when it is not there.
     pub fn read(&self, path: impl AsRef<Path>) -> Option<Bytes> {
         self.with(|disk| {

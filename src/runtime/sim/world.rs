@@ -232,9 +232,12 @@ impl World {
         self.sleep(self.now.get().saturating_add(latency)).await;
         let text = path.to_string_lossy();
         let result = if self.is_alive(owner) {
-            self.with_disk(owner.machine, |disk| match disk.faults.take(operation, &text, &self.random) {
-                Some(DiskFault::Error(number)) => Err(error(number)),
-                fault => effect(disk, fault),
+            self.with_disk(owner.machine, |disk| {
+                disk.operation_count += 1;
+                match disk.faults.take(operation, &text, &self.random) {
+                    Some(DiskFault::Error(number)) => Err(error(number)),
+                    fault => effect(disk, fault),
+                }
             })
         } else {
             Err(error(libc::ESHUTDOWN))

@@ -47,6 +47,8 @@ pub(super) struct Disk {
     next_inode: u64,
     capacity_bytes: u64,
     used_bytes: u64,
+    /// Operations that have come to their end, well or not.
+    pub(super) operation_count: u64,
     pub(super) faults: Faults,
     pub(super) residency: Residency,
 }
@@ -64,6 +66,7 @@ impl Disk {
             next_inode: folders::ROOT + 1,
             capacity_bytes: u64::MAX,
             used_bytes: 0,
+            operation_count: 0,
             faults: Faults::new(),
             residency: Residency::Always,
         }

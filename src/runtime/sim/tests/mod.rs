@@ -220,6 +220,30 @@ fn folders_are_listed_renamed_and_removed() {
 }
 
 #[test]
+fn the_power_can_be_cut_after_each_operation() {
+    let mut states: Set<(bool, bool)> = Set::default();
+    for operations in 0..5 {
+        let simulation = Simulation::new(1);
+        let machine = simulation.machine("broker");
+        let disk = machine.disk();
+        machine.shards(1, |runtime| async move {
+            let file = create(&runtime, "/new", b"data").await;
+            file.sync().await.unwrap();
+            runtime.rename(Path::new("/new"), Path::new("/name")).await.unwrap();
+            runtime.sync_folder(Path::new("/")).await.unwrap();
+        });
+        simulation.run_until(|| disk.operation_count() == operations);
+        machine.kill();
+        states.insert((disk.read("/new").is_some(), disk.read("/name").is_some()));
+        machine.crash();
+        let name = disk.read("/name");
+        assert!(name.as_ref().is_none_or(|data| data == "data"), "after {operations}: {name:?}");
+        assert!(name.is_some() || operations < 5, "after {operations}");
+    }
+    assert_eq!(states.len(), 3);
+}
+
+#[test]
 fn a_rename_is_lost_or_kept_whole() {
     let mut seen: Set<Vec<String>> = Set::default();
     for seed in seeds(100) {
