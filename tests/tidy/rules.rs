@@ -195,8 +195,8 @@ fn wrong_door(source: &Source, path: &Path, door: &Door) -> Option<String> {
     // One word alone is a variable or a module of our own, unless more follows.
     let is_path = path.names.len() > 1;
     let opens = is_path
-        && door.paths.iter().any(|path| begins(&path))
-        && !door.except.iter().any(|path| begins(&path));
+        && door.paths.iter().any(|path| begins(path))
+        && !door.except.iter().any(|path| begins(path));
     (opens && !passes).then(|| format!("{} belongs in {}", path.text(), door.folders.join(" and ")))
 }
 
