@@ -205,6 +205,7 @@ mod proof {
                 "use std::collections::{BTreeMap, HashSet as S};",
                 "std::collections::HashSet belongs in runtime",
             ),
+            ("use std::collections;", "std::collections belongs in runtime"),
             ("use std::collections::*;", "std::collections::* belongs in runtime"),
             ("use std::hash::RandomState;", "std::hash::RandomState belongs in runtime"),
             ("use kafka_protocol::messages::X;", "kafka_protocol::messages::X belongs in protocol and api"),

@@ -92,7 +92,7 @@ const DOORS: &[Door] = &[
         tests_may_pass: false,
     },
     Door {
-        paths: &["std::time", "std::thread::sleep"],
+        paths: &["std::time"],
         except: &["std::time::Duration"],
         folders: &["runtime"],
         tests_may_pass: false,
@@ -186,18 +186,21 @@ fn wrong_door(source: &Source, path: &Path, door: &Door) -> Option<String> {
     let passes = source.folder().is_some_and(|folder| door.folders.contains(&folder))
         || source.path == MAP_FILE
         || door.tests_may_pass && path.is_test;
-    let begins = |prefix: &&str| {
-        let prefix: Vec<&str> = prefix.split("::").collect();
-        // A path that stops short or ends in a star would open the door by another name.
-        let names = path.names.iter().map(String::as_str);
-        path.names.len() >= prefix.len() && names.zip(&prefix).all(|(name, wanted)| name == *wanted)
-    };
     // One word alone is a variable or a module of our own, unless more follows.
-    let is_path = path.names.len() > 1;
-    let opens = is_path
-        && door.paths.iter().any(|path| begins(path))
-        && !door.except.iter().any(|path| begins(path));
+    let opens = path.names.len() > 1
+        && door.paths.iter().any(|other| lies_below(path, other) || leads_to(path, other))
+        && !door.except.iter().any(|other| lies_below(path, other));
     (opens && !passes).then(|| format!("{} belongs in {}", path.text(), door.folders.join(" and ")))
+}
+
+fn lies_below(path: &Path, other: &str) -> bool {
+    let text = path.text();
+    text.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+/// `use std::collections;` would let `HashMap` through under another name.
+fn leads_to(path: &Path, other: &str) -> bool {
+    other.strip_prefix(&path.text()).is_some_and(|rest| rest.starts_with("::"))
 }
 
 fn wrong_words(source: &Source) -> Vec<(usize, String)> {
