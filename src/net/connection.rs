@@ -6,12 +6,13 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use kafka_protocol::messages::{ApiKey, RequestKind};
 
 use super::read_buffer::ReadBuffer;
 use crate::api::{self, Outcome, RequestContext};
 use crate::base::{Monotonic, ShardId};
-use crate::protocol::{FRAME_LENGTH_BYTES, announced_frame_bytes, decode_body, read_header, take_frame};
+use crate::protocol::{
+    ApiKey, FRAME_LENGTH_BYTES, RequestKind, announced_frame_bytes, decode_body, read_header, take_frame,
+};
 use crate::router::{ConnectionFacts, MovedConnection, Router};
 use crate::runtime::{Runtime, SendQueue, Stream};
 use crate::shard::{Shard, Share, connection_idle_max};

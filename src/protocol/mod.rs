@@ -13,4 +13,5 @@ pub use fetch_response::{AbortedTransaction, FetchAnswer, PartitionAnswer, Topic
 pub use frame::{FRAME_LENGTH_BYTES, FrameRefusal, announced_frame_bytes, take_frame};
 pub use request::{RequestHeader, RequestRefusal, decode_body, read_header};
 pub use response::{encode_response, encode_response_in};
+pub use kafka_protocol::messages::{ApiKey, RequestKind};
 pub use versions::{ServedVersions, is_served, served_versions, served_versions_of};
