@@ -3,7 +3,7 @@ use std::io::{self, IsTerminal};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-/// Names the environment variable that says what is logged: a level, or `folder=level` pairs, as tracing reads them.
+/// Names the environment variable that says what is logged: a level, or pairs such as `onrush::storage=debug`.
 const VARIABLE: &str = "ONRUSH_LOG";
 
 /// Sends what is logged to standard error, one plain line each; in colour only where a person reads it.

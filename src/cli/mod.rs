@@ -41,7 +41,7 @@ fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
     let config = settings::load(arguments.config.as_deref(), &arguments.overrides).map_err(usage)?;
     let without_effect: Vec<&str> = config.settings.without_effect().collect();
     if !without_effect.is_empty() {
-        tracing::warn!("accepted without effect: {}", without_effect.join(", "));
+        tracing::warn!(settings = without_effect.join(", "), "accepted without effect");
     }
     broker::serve(config).map_err(|reason| Failure { status: EXIT_TROUBLE, reason })
 }

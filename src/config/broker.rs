@@ -198,7 +198,7 @@ fn refuse_what_is_not_served(settings: &Settings, read: &Reader<'_>) -> Result<(
             "remote.log.storage.system.enable cannot be true: this version has no tiered storage",
         );
     }
-    if set("config.providers").is_some() && settings.mention("${") {
+    if set("config.providers").is_some() && settings.any_value_contains("${") {
         return refused(
             "config.providers is set, but this version reads no value from elsewhere; write values out",
         );
@@ -221,6 +221,10 @@ fn check_together(settings: &Settings, read: &Reader<'_>) -> Result<(), ConfigEr
         return refused(
             "log.retention.ms, log.retention.minutes and log.retention.hours may be negative but not 0",
         );
+    }
+    let (memory, batch_max) = (read.whole("onrush.memory"), read.whole("message.max.bytes"));
+    if (0..batch_max).contains(&memory) {
+        return refused(&format!("onrush.memory ({memory}) is below message.max.bytes ({batch_max})"));
     }
     if read.whole("max.connections.per.ip") == 0 && !read.is_set("max.connections.per.ip.overrides") {
         return refused("max.connections.per.ip may be 0 only beside max.connections.per.ip.overrides");

@@ -82,8 +82,8 @@ impl Settings {
             .filter(|name| !broker_key(name).is_some_and(Key::is_served))
     }
 
-    /// Whether `text` stands in some setting that may be shown.
-    pub fn mention(&self, text: &str) -> bool {
+    /// Whether `text` stands in a value that was known before the start.
+    pub fn any_value_contains(&self, text: &str) -> bool {
         self.static_broker.values().any(|value| value.contains(text))
     }
 }

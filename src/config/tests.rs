@@ -177,6 +177,7 @@ fn settings_that_contradict_each_other_are_refused() {
         &[("log.roll.ms", "0")],
         &[("log.retention.hours", "0")],
         &[("log.cleaner.min.compaction.lag.ms", "9"), ("log.cleaner.max.compaction.lag.ms", "5")],
+        &[("onrush.memory", "1000")],
         &[("onrush.cores", "3-1")],
         &[("onrush.advertise", "cores")],
         &[("onrush.advertise.ports", "9093")],
@@ -209,7 +210,7 @@ fn older_names_and_own_keys_are_read() {
         ("onrush.cores", "0,2"),
         ("onrush.advertise", "cores"),
         ("onrush.advertise.ports", "9093-9094"),
-        ("onrush.memory", "1000"),
+        ("onrush.memory", "20000000"),
         ("onrush.router.core", "1"),
         ("connections.max.idle.ms", "-1"),
         ("max.connections.per.ip.overrides", "127.0.0.1:3, ::1:4, [fe80::1]:5"),
@@ -220,7 +221,7 @@ fn older_names_and_own_keys_are_read() {
     assert_eq!(config.durability, Durability::Os);
     assert_eq!(config.cores, Cores::Only(vec![0, 2]));
     assert_eq!(config.advertise, Advertise::Cores { ports: vec![9093, 9094] });
-    assert_eq!(config.memory_per_shard_bytes(2), 500);
+    assert_eq!(config.memory_per_shard_bytes(2), 10_000_000);
     assert_eq!(config.router_core, Some(1));
     assert_eq!(config.connections_max_idle_ms, None);
     let limit = |address: &str| {

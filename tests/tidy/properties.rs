@@ -22,7 +22,7 @@ pub fn reference() -> String {
     let mut text = HEAD.to_owned();
     for table in BROKER_TABLES {
         if table.keys.iter().any(Key::is_served) {
-            text += &format!("\n# --- {} ---\n", table.about.trim().trim_end_matches('.'));
+            text += &format!("\n# --- {} ---\n", table.about.trim_end_matches('.'));
         }
         for key in table.keys.iter().filter(|key| key.is_served()) {
             text += &format!("\n# {}\n# {}\n#{}\n", key.documentation, facts(key), example(key));

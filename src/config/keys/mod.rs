@@ -28,7 +28,7 @@ macro_rules! keys {
     (#[doc = $about:literal] $table:ident:
      $($name:literal, $kind:ident, $default:tt, $valid:expr, $update:ident, $effect:ident, $documentation:literal;)*) => {
         #[doc = $about]
-        pub const $table: Table = Table { about: $about, keys: &[$(Key {
+        pub const $table: Table = Table { about: $about.trim_ascii(), keys: &[$(Key {
             name: $name,
             kind: $kind,
             default: keys!(@default $default),
