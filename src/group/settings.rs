@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use crate::config::BrokerConfig;
+
 /// What an operator may set about groups; `Default` holds Kafka's defaults.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupSettings {
@@ -30,5 +32,36 @@ impl Default for GroupSettings {
             offsets_retention: Duration::from_secs(7 * 24 * 60 * 60),
             offsets_retention_check_interval: Duration::from_secs(10 * 60),
         }
+    }
+}
+
+impl From<&BrokerConfig> for GroupSettings {
+    fn from(config: &BrokerConfig) -> GroupSettings {
+        GroupSettings {
+            min_session_timeout: duration_ms(config.group_min_session_timeout_ms.into()),
+            max_session_timeout: duration_ms(config.group_max_session_timeout_ms.into()),
+            initial_rebalance_delay: duration_ms(config.group_initial_rebalance_delay_ms),
+            max_size: config.group_max_size,
+            offset_metadata_max_bytes: config.offset_metadata_max_bytes,
+            offsets_retention: duration_ms(config.offsets_retention_ms),
+            offsets_retention_check_interval: duration_ms(config.offsets_retention_check_interval_ms),
+        }
+    }
+}
+
+/// Negative times, which some settings allow, are none at all.
+fn duration_ms(milliseconds: i64) -> Duration {
+    Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+
+    #[test]
+    fn the_defaults_are_those_of_the_broker() {
+        let config = BrokerConfig::from_settings(Settings::default()).unwrap();
+        assert_eq!(GroupSettings::from(&config), GroupSettings::default());
     }
 }

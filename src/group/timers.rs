@@ -50,4 +50,9 @@ impl Timers {
         keys.sort_unstable();
         effects.extend(keys.into_iter().map(|key| Effect::CancelTimer { key }));
     }
+
+    #[cfg(test)]
+    pub fn is_armed(&self, key: &TimerKey) -> bool {
+        self.armed.contains_key(key)
+    }
 }

@@ -382,3 +382,48 @@ pub(super) fn refuse(out: &mut Outbox, member: &mut Member, told_id: MemberId, e
         out.reply(token, Response::SyncGroup(Err(error)));
     }
 }
+
+#[cfg(test)]
+impl ClassicGroup {
+    /// What must hold after every event.
+    pub fn assert_consistent(&self, timers: &crate::group::timers::Timers) {
+        let joining = self.members.values().filter(|member| member.joining.is_some()).count();
+        assert_eq!(self.joining, joining, "{self:?}");
+        let mut supporters: Map<ProtocolName, usize> = Map::default();
+        for (name, _) in self.members.values().flat_map(|member| &member.protocols) {
+            *supporters.entry(name.clone()).or_default() += 1;
+        }
+        assert_eq!(self.supporters, supporters, "{self:?}");
+        assert_eq!(self.leader.is_some(), !self.members.is_empty(), "{self:?}");
+        assert!(self.leader.as_ref().is_none_or(|leader| self.members.contains_key(leader)), "{self:?}");
+        assert!(self.state != ClassicState::Empty || self.members.is_empty(), "{self:?}");
+        assert!(self.instances.values().all(|member| self.members.contains_key(member)), "{self:?}");
+        assert!(self.pending_sync.iter().all(|member| self.members.contains_key(member)), "{self:?}");
+        for member in self.members.values() {
+            let heard_of = timers.is_armed(&self.session_key(&member.id)) || member.is_waited_for();
+            assert!(heard_of, "nobody would miss {member:?}");
+            let may_sync = self.state == ClassicState::CompletingRebalance;
+            assert!(member.syncing.is_none() || may_sync, "{self:?}");
+        }
+        for member in &self.pending_join {
+            assert!(timers.is_armed(&self.session_key(member)), "nobody would miss {member}");
+        }
+        let join_timer = timers.is_armed(&self.join_key());
+        assert_eq!(join_timer, self.state == ClassicState::PreparingRebalance, "{self:?}");
+        let awaits_sync = !self.pending_sync.is_empty();
+        assert_eq!(timers.is_armed(&self.sync_key()), awaits_sync, "{self:?}");
+    }
+
+    /// Compares what is stored of a group at rest with what another made of the log.
+    pub fn assert_same_when_stored(&self, other: &ClassicGroup) {
+        assert_eq!((self.state, self.generation), (other.state, other.generation));
+        assert_eq!(self.protocol_type, other.protocol_type);
+        assert_eq!(self.leader, other.leader);
+        assert_eq!(self.instances, other.instances);
+        let stored = |group: &ClassicGroup| match group.to_record(|member| member.assignment.clone()) {
+            Record::Group { value: Some(value), .. } => value.members,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(stored(self), stored(other));
+    }
+}

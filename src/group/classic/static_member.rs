@@ -69,6 +69,8 @@ impl ClassicGroup {
             response.leader = replaced.old_leader.clone().unwrap_or_else(MemberId::none);
         }
         self.answer_join(turn, id, response);
+        // Its session may have run out while its request waited here.
+        self.renew_session(turn, id);
     }
 
     /// The new id could not be stored: the member is again who it was, and the newcomer must try again.

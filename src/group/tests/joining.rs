@@ -259,3 +259,16 @@ fn members_survive_a_restart_and_then_must_be_heard_of() {
     bench.pass_ms(1);
     assert_eq!(bench.heartbeat(&leader), Err(GroupError::RebalanceInProgress));
 }
+
+#[test]
+fn a_new_member_whose_client_may_be_gone_does_not_wait_for_ever() {
+    let mut bench = Bench::new();
+    let long = || JoinGroup { rebalance_timeout_ms: 3_600_000, session_timeout_ms: 1_800_000, ..join() };
+    let first = bench.join(long());
+    bench.sync(sync(&first, &[])).unwrap();
+    let waiting = bench.ask_join(long());
+    bench.pass_ms(299_999);
+    assert!(bench.answer(waiting).is_none());
+    bench.pass_ms(1);
+    assert_eq!(bench.joined(waiting).error, Some(GroupError::UnknownMemberId));
+}

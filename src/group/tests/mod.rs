@@ -1,5 +1,6 @@
 //! Events in, effects out. `Bench` stands for the engine: it keeps the log, the timers and the answers.
 
+mod histories;
 mod joining;
 mod offsets;
 mod retention;
@@ -29,6 +30,8 @@ struct Bench {
     /// Appends wait for `store` or `fail` instead of being durable at once.
     slow_log: bool,
     asked: u64,
+    /// Requests up to this one were asked of coordinators that are dead.
+    void: u64,
     answers: BTreeMap<ReplyToken, Response>,
     answered: BTreeSet<ReplyToken>,
     notes: Vec<Note>,
@@ -54,6 +57,7 @@ impl Bench {
             under_way: VecDeque::new(),
             slow_log: false,
             asked: 0,
+            void: 0,
             answers: BTreeMap::new(),
             answered: BTreeSet::new(),
             notes: Vec::new(),
@@ -65,6 +69,7 @@ impl Bench {
         self.coordinator = Coordinator::new(self.coordinator.settings.clone());
         self.timers.clear();
         self.under_way.clear();
+        self.void = self.asked;
         for record in &self.log {
             self.coordinator.replay(&record.key, record.value.as_deref()).unwrap();
         }
@@ -127,6 +132,12 @@ impl Bench {
             self.handle(Event::TimerFired(key));
         }
         self.elapsed = end;
+    }
+
+    /// Requests to this coordinator that nobody has answered yet.
+    fn unanswered(&self) -> u64 {
+        (self.void + 1..=self.asked).map(ReplyToken).filter(|token| !self.answered.contains(token)).count()
+            as u64
     }
 
     fn pass_ms(&mut self, milliseconds: u64) {
