@@ -4,6 +4,8 @@ pub mod flexible;
 mod ids;
 mod limits;
 mod map;
+#[cfg(test)]
+pub mod seeded;
 mod trouble;
 mod units;
 

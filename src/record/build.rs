@@ -5,8 +5,12 @@ use crate::base::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, TimestampMs};
 use super::codec::Codec;
 use super::varint::{put_varint, put_varlong, varlong_bytes};
 use super::{
-    BatchHeader, Compression, HEADER_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, Record, TimestampType, crc_of,
+    BatchHeader, CRC_COVERAGE_START, Compression, HEADER_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, Record,
+    TimestampType, crc_of,
 };
+
+/// Where the CRC stands in a header.
+const CRC_AT: usize = CRC_COVERAGE_START - 4;
 
 const COMPRESSION_BITS: i16 = 0x07;
 const TIMESTAMP_TYPE_BIT: i16 = 0x08;
@@ -22,8 +26,10 @@ pub struct BatchBuilder {
     codec: Codec,
     /// Room for the header, then the records, uncompressed.
     bytes: Vec<u8>,
-    /// Where the last offset stands when the records that follow it are gone.
+    /// Where the last offset stands when the batch's last records are gone.
     last_offset_delta_min: i32,
+    /// Max timestamp of a batch that stays without records.
+    max_timestamp_without_records: TimestampMs,
 }
 
 impl Default for BatchBuilder {
@@ -50,13 +56,20 @@ impl BatchBuilder {
             base_sequence: -1,
             record_count: 0,
         };
-        BatchBuilder { header, codec: Codec::None, bytes: vec![0; HEADER_BYTES], last_offset_delta_min: -1 }
+        BatchBuilder {
+            header,
+            codec: Codec::None,
+            bytes: vec![0; HEADER_BYTES],
+            last_offset_delta_min: -1,
+            max_timestamp_without_records: TimestampMs::NONE,
+        }
     }
 
     /// A batch that takes over what `header` says of offset, leader epoch, producer, transaction and kind.
-    /// The timestamps are made anew, but for a `LogAppendTime`, which stays.
+    /// The timestamps are made anew, but for a `LogAppendTime`, which stays; and the max timestamp stays without records.
     pub fn like(header: &BatchHeader) -> BatchBuilder {
         let mut builder = BatchBuilder::new();
+        builder.max_timestamp_without_records = header.max_timestamp;
         builder.header = BatchHeader {
             attributes: header.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT),
             last_offset_delta: -1,
@@ -176,6 +189,9 @@ impl BatchBuilder {
             bytes = packed;
             header.attributes |= code_of(self.codec.compression());
         }
+        if header.record_count == 0 {
+            header.max_timestamp = self.max_timestamp_without_records;
+        }
         header.last_offset_delta = header.last_offset_delta.max(self.last_offset_delta_min);
         header.batch_length =
             i32::try_from(bytes.len() - LENGTH_OVERHEAD_BYTES).expect("a batch is below 2 GiB");
@@ -230,7 +246,7 @@ impl BatchBuilder {
 pub(super) fn seal(header: &mut BatchHeader, batch: &mut [u8]) {
     batch[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
     header.crc = crc_of(batch);
-    batch[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+    batch[CRC_AT..CRC_COVERAGE_START].copy_from_slice(&header.crc.to_be_bytes());
 }
 
 /// `attributes` with this timestamp type; as Kafka's, without the bits that have no meaning.

@@ -5,6 +5,8 @@ mod build;
 mod codec;
 mod control;
 mod header;
+#[cfg(test)]
+mod recorded;
 mod shape;
 mod times;
 mod unreadable;

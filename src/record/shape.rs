@@ -1,4 +1,4 @@
-use std::io::{self, BufRead};
+use std::io::BufRead;
 
 use crate::base::{Offset, TimestampMs};
 
@@ -146,14 +146,5 @@ impl<R: BufRead> Pieces<'_, R> {
     fn consume(&mut self, bytes: usize) {
         self.input.consume(bytes);
         self.left -= bytes;
-    }
-}
-
-impl From<io::Error> for Unreadable {
-    fn from(error: io::Error) -> Unreadable {
-        match error.kind() {
-            io::ErrorKind::FileTooLarge => Unreadable::TooBig,
-            _ => Unreadable::Garbled("the records cannot be decompressed"),
-        }
     }
 }

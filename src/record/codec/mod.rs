@@ -157,3 +157,15 @@ impl Read for Decompressor<'_> {
 fn garbled(reason: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
+
+/// All a client is told; what the libraries say differs too much to be of use.
+const DECOMPRESSION_FAILED: &str = "the records cannot be decompressed";
+
+impl From<io::Error> for Unreadable {
+    fn from(error: io::Error) -> Unreadable {
+        match error.kind() {
+            io::ErrorKind::FileTooLarge => Unreadable::TooBig,
+            _ => Unreadable::Garbled(DECOMPRESSION_FAILED),
+        }
+    }
+}
