@@ -1,21 +1,21 @@
 //! What Kafka checks of a produced batch, in its order, since the order decides which error a client sees.
 
+mod frame;
 mod refusal;
+mod rewrite;
 #[cfg(test)]
 mod tests;
 
 use bytes::Bytes;
 
-use crate::base::{Offset, TimestampMs};
+use crate::base::TimestampMs;
 
-use super::build::{seal, with_timestamp_type};
 use super::codec::Decompressor;
 use super::shape::{Shape, Shapes};
-use super::{
-    Batch, BatchBuilder, BatchHeader, Codec, Compression, HEADER_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC,
-    Records, TimestampType, Unreadable,
-};
+use super::{BatchHeader, Codec, Compression, HEADER_BYTES, Records, TimestampType, Unreadable};
+use frame::{check_frame, the_only_batch};
 pub use refusal::{BatchError, InvalidBatch, RECORD_ERRORS_MAX, RecordError};
+use rewrite::rewrite;
 
 /// What the topic and the request ask of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,89 +107,6 @@ pub fn check(records: &Bytes, rules: &ProduceRules) -> Result<CheckedBatch, Inva
         ));
     }
     Ok(checked)
-}
-
-/// Smallest value of the length field that Kafka takes for that of a batch or message of any magic.
-const LENGTH_MIN: i32 = 14;
-/// Bytes up to and with the magic.
-const THROUGH_MAGIC_BYTES: usize = 17;
-/// Bytes up to and with the producer id; with fewer Kafka fails before it looks at the length.
-const THROUGH_PRODUCER_ID_BYTES: usize = 51;
-
-/// Finds the one batch and its size in bytes. The header is complete only if the size allows for it.
-fn the_only_batch(records: &[u8], produce_version: i16) -> Result<(BatchHeader, usize), InvalidBatch> {
-    use BatchError::{InvalidRecord, UnknownServerError, UnsupportedCompressionType};
-    let refused = |error, reason| Err(InvalidBatch::in_request(error, reason));
-    let Some(size) = size_at_front(records)? else { return refused(InvalidRecord, "not one whole batch") };
-    let (batch, rest) = records.split_at(size);
-    if batch[THROUGH_MAGIC_BYTES - 1] != MAGIC.cast_unsigned() {
-        return refused(InvalidRecord, "a magic below 2");
-    }
-    if size < THROUGH_PRODUCER_ID_BYTES {
-        return refused(UnknownServerError, "a batch shorter than its header");
-    }
-    // Too short a batch is refused for its CRC, unless it is for its base offset or its compression before that.
-    let mut start = [0; HEADER_BYTES];
-    let at_hand = size.min(HEADER_BYTES);
-    start[..at_hand].copy_from_slice(&batch[..at_hand]);
-    let header = BatchHeader::read(&start).expect("61 bytes");
-    if produce_version < 7 {
-        match header.compression() {
-            Some(Compression::Zstd) => {
-                return refused(UnsupportedCompressionType, "zstd in a version of Produce before 7");
-            }
-            None => return refused(UnknownServerError, "an unknown compression code"),
-            Some(_) => {}
-        }
-    }
-    if size_at_front(rest)?.is_some() {
-        return refused(InvalidRecord, "more than one batch");
-    }
-    Ok((header, size))
-}
-
-/// Size of the batch at the front, of any magic; `None` when it is not all there.
-fn size_at_front(bytes: &[u8]) -> Result<Option<usize>, InvalidBatch> {
-    let Some(length) = bytes.get(8..LENGTH_OVERHEAD_BYTES) else { return Ok(None) };
-    let length = i32::from_be_bytes(length.try_into().expect("4 bytes"));
-    if length < LENGTH_MIN {
-        return Err(InvalidBatch::in_request(BatchError::CorruptMessage, "an impossible length"));
-    }
-    let Some(magic) = bytes.get(THROUGH_MAGIC_BYTES - 1) else { return Ok(None) };
-    if *magic > MAGIC.cast_unsigned() {
-        return Err(InvalidBatch::in_request(BatchError::CorruptMessage, "an unknown magic"));
-    }
-    let size = length.unsigned_abs() as usize + LENGTH_OVERHEAD_BYTES;
-    if i32::try_from(size).is_err() {
-        return Err(InvalidBatch::in_request(BatchError::UnknownServerError, "a length above 2 GiB"));
-    }
-    Ok((size <= bytes.len()).then_some(size))
-}
-
-/// Base offset, size, CRC.
-fn check_frame(header: &BatchHeader, bytes: &[u8], rules: &ProduceRules) -> Result<(), InvalidBatch> {
-    let refused = |error, reason| Err(InvalidBatch::in_append(error, reason));
-    if rules.from_client && header.base_offset != Offset::ZERO {
-        return refused(BatchError::InvalidRecord, "the base offset is not 0");
-    }
-    check_size(bytes, rules)?;
-    if bytes.len() < HEADER_BYTES {
-        return refused(BatchError::CorruptMessage, "a batch shorter than its header");
-    }
-    if header.crc != super::crc_of(bytes) {
-        return refused(BatchError::CorruptMessage, "the CRC does not match");
-    }
-    Ok(())
-}
-
-fn check_size(bytes: &[u8], rules: &ProduceRules) -> Result<(), InvalidBatch> {
-    if bytes.len() > rules.max_message_bytes as usize {
-        return Err(InvalidBatch::in_append(
-            BatchError::MessageTooLarge,
-            "the batch is above max.message.bytes",
-        ));
-    }
-    Ok(())
 }
 
 /// What a client may not put into a header.
@@ -321,61 +238,4 @@ fn untimely(timestamp: TimestampMs, rules: &ProduceRules) -> String {
     } else {
         "the timestamp type is LogAppendTime, which is the broker's to set".into()
     }
-}
-
-/// Gives the batch as the topic wants it stored.
-fn rewrite(
-    header: BatchHeader,
-    bytes: Bytes,
-    compression: Compression,
-    seen: &Seen,
-    rules: &ProduceRules,
-) -> Result<CheckedBatch, InvalidBatch> {
-    let codec = match rules.compression_type {
-        TargetCompression::Fixed(codec) if !(compression == Compression::None && header.is_control()) => {
-            codec
-        }
-        _ => Codec::default_of(compression),
-    };
-    let (max_timestamp, max_timestamp_offset_delta) = match rules.timestamp_type {
-        TimestampType::CreateTime => (seen.max_timestamp, seen.max_timestamp_offset_delta),
-        TimestampType::LogAppendTime => (rules.now, 0),
-    };
-    let mut header = header;
-    let mut bytes = bytes;
-    if codec.compression() != compression || !seen.in_order {
-        bytes = pack_anew(&header, &bytes, codec, rules)?;
-        check_size(&bytes, rules)?;
-        header = BatchHeader::read(&bytes).expect("a built batch has a header");
-    } else if header.timestamp_type() != rules.timestamp_type || header.max_timestamp != max_timestamp {
-        header.attributes = with_timestamp_type(header.attributes, rules.timestamp_type);
-        header.max_timestamp = max_timestamp;
-        let mut copy = bytes.to_vec();
-        seal(&mut header, &mut copy);
-        bytes = copy.into();
-    }
-    Ok(CheckedBatch { header, bytes, max_timestamp_offset_delta })
-}
-
-/// The same records, numbered from 0, in a batch compressed by `codec`.
-fn pack_anew(
-    header: &BatchHeader,
-    bytes: &[u8],
-    codec: Codec,
-    rules: &ProduceRules,
-) -> Result<Bytes, InvalidBatch> {
-    let unpacked = Batch { header: *header, bytes }.unpack().map_err(unreadable)?;
-    // A client's `LogAppendTime` that passed is dropped: the topic's timestamp type decides.
-    let plain = BatchHeader {
-        attributes: with_timestamp_type(header.attributes, TimestampType::CreateTime),
-        ..*header
-    };
-    let mut builder = BatchBuilder::like(&plain).codec(codec);
-    if rules.timestamp_type == TimestampType::LogAppendTime {
-        builder = builder.log_append_time(rules.now);
-    }
-    for record in unpacked.records() {
-        builder.push_record(&record.map_err(|malformed| unreadable(malformed.into()))?);
-    }
-    Ok(builder.finish())
 }

@@ -1,11 +1,15 @@
 use std::io::BufReader;
 
-use crate::base::seeded::{Seeded, for_each_seed};
-use crate::base::{LeaderEpoch, ProducerEpoch, ProducerId};
+use crate::base::{
+    LeaderEpoch, Offset, ProducerEpoch, ProducerId,
+    seeded::{Seeded, for_each_seed},
+};
 
 use super::super::recorded::recorded;
 use super::super::varint::{put_varint, put_varlong};
-use super::super::{CRC_COVERAGE_START, EndMarker, Front, UNPACKED_BYTES_MAX, crc_of};
+use super::super::{
+    Batch, CRC_COVERAGE_START, EndMarker, Front, LENGTH_OVERHEAD_BYTES, MAGIC, UNPACKED_BYTES_MAX, crc_of,
+};
 use super::*;
 
 const NOW: i64 = 1_796_063_800_000;

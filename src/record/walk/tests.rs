@@ -1,5 +1,4 @@
-use crate::base::seeded::for_each_seed;
-use crate::base::{LeaderEpoch, ProducerEpoch, ProducerId};
+use crate::base::{LeaderEpoch, ProducerEpoch, ProducerId, seeded::for_each_seed};
 
 use super::super::codec::Codec;
 use super::super::recorded::recorded;
