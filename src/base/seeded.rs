@@ -7,7 +7,7 @@ impl Seeded {
     pub fn new(seed: u64) -> Seeded {
         Seeded(seed)
     }
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -16,14 +16,14 @@ impl Seeded {
     }
     /// 0 to `count - 1`.
     pub fn below(&mut self, count: u64) -> u64 {
-        self.next() % count
+        self.number() % count
     }
     /// `count` bytes in runs of one value, so that some of it compresses.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(count);
         while bytes.len() < count {
             let run = 1 + self.below(9) as usize;
-            bytes.extend(std::iter::repeat_n(self.next() as u8, run.min(count - bytes.len())));
+            bytes.extend(std::iter::repeat_n(self.number() as u8, run.min(count - bytes.len())));
         }
         bytes
     }

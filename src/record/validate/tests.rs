@@ -402,9 +402,9 @@ fn the_size_limit_counts_the_batch_as_sent_and_as_packed_anew() {
 #[test]
 fn offset_deltas_are_numbered_anew_when_they_are_wrong() {
     let body = [record(5, 0, Some(b"a"), b"\0"), record(5, 5, Some(b"b"), b"\x02\x02h\x01")].concat();
-    for code in 0..CODECS.len() {
+    for (code, codec) in CODECS.into_iter().enumerate() {
         let checked = check(&Bytes::from(packed_batch(code, &body, 2)), &rules()).unwrap();
-        assert_eq!(checked.header.compression(), Some(CODECS[code].compression()));
+        assert_eq!(checked.header.compression(), Some(codec.compression()));
         let expected = [(0, NOW, Some(b"a".to_vec())), (1, NOW + 5, Some(b"b".to_vec()))];
         assert_eq!(records_of(&checked.bytes), expected);
     }
@@ -447,7 +447,7 @@ fn damaged(random: &mut Seeded) -> (Vec<u8>, ProduceRules) {
     let mut body = body;
     for _ in 0..random.below(3) {
         let at = random.below(body.len() as u64) as usize;
-        body[at] = random.next() as u8;
+        body[at] = random.number() as u8;
     }
     let mut bytes = packed_batch(code, &body, count);
     for _ in 0..random.below(3) {
