@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use kafka_protocol::messages::{ApiKey, RequestKind};
 
+use super::admin;
 use super::cluster;
 use super::context::RequestContext;
 use super::data;
@@ -38,6 +39,28 @@ pub fn begin<R: Runtime>(
         }
         RequestKind::ApiVersions(request) => {
             Box::pin(cluster::api_versions::handle(context, header, request))
+        }
+        RequestKind::Metadata(request) => Box::pin(cluster::metadata::handle(context, header, request)),
+        RequestKind::DescribeCluster(request) => {
+            Box::pin(cluster::describe_cluster::handle(context, header, request))
+        }
+        RequestKind::DescribeTopicPartitions(request) => {
+            Box::pin(cluster::describe_topic_partitions::handle(context, header, request))
+        }
+        RequestKind::FindCoordinator(request) => {
+            Box::pin(cluster::find_coordinator::handle(context, header, request))
+        }
+        RequestKind::CreateTopics(request) => {
+            Box::pin(admin::create_topics::handle(context, header, request))
+        }
+        RequestKind::DeleteTopics(request) => {
+            Box::pin(admin::delete_topics::handle(context, header, request))
+        }
+        RequestKind::CreatePartitions(request) => {
+            Box::pin(admin::create_partitions::handle(context, header, request))
+        }
+        RequestKind::DescribeConfigs(request) => {
+            Box::pin(admin::describe_configs::handle(context, header, request))
         }
         _ => Box::pin(std::future::ready(Outcome::Close(format!("{:?} has no handler", header.key)))),
     }

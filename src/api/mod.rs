@@ -1,10 +1,13 @@
 //! Kafka's APIs: one file a key, by family. Each takes a decoded request, asks the router, and gives an encoded answer.
 
+mod admin;
 mod cluster;
 mod context;
+mod creation;
 mod data;
 mod dispatch;
 mod interest;
+mod operations;
 mod outcome;
 
 pub use context::RequestContext;

@@ -1,0 +1,100 @@
+//! CreateTopics (key 19), versions 2 to 7: defaults with -1 KIP-464 (4), settings in the answer KIP-525 (5), topic ids (7).
+
+use std::rc::Rc;
+
+use kafka_protocol::messages::create_topics_request::{CreatableReplicaAssignment, CreatableTopic};
+use kafka_protocol::messages::create_topics_response::{CreatableTopicConfigs, CreatableTopicResult};
+use kafka_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse, TopicName};
+use kafka_protocol::protocol::StrBytes;
+
+use super::super::context::RequestContext;
+use super::super::outcome::Outcome;
+use super::settings::{config_in_force, source_number};
+use crate::base::{NodeId, PartitionIndex};
+use crate::config::{BrokerConfig, DescribedSetting, describe_topic};
+use crate::metadata::{CreateTopicResult, CreatedTopic, NewAssignment, NewTopic};
+use crate::protocol::{RequestHeader, append_code};
+use crate::runtime::Runtime;
+
+pub async fn handle<R: Runtime>(
+    context: Rc<RequestContext<R>>,
+    header: RequestHeader,
+    request: CreateTopicsRequest,
+) -> Outcome<R::File> {
+    let topics: Vec<NewTopic> = request.topics.iter().map(new_topic).collect();
+    let validate_only = request.validate_only;
+    let decided =
+        context.router.decide(move |controller, seed| controller.create_topics(&topics, validate_only, seed));
+    let answers = match decided.await {
+        Ok(results) => {
+            let config = config_in_force(&context);
+            results.into_iter().map(|result| answer(&config, result)).collect()
+        }
+        Err(refusal) => request
+            .topics
+            .iter()
+            .map(|topic| {
+                refused(topic.name.clone(), append_code(&refusal), "the metadata log cannot be written")
+            })
+            .collect(),
+    };
+    Outcome::answer(&header, &CreateTopicsResponse::default().with_topics(answers))
+}
+
+fn new_topic(topic: &CreatableTopic) -> NewTopic {
+    NewTopic {
+        name: topic.name.to_string(),
+        partition_count: topic.num_partitions,
+        replication_factor: topic.replication_factor,
+        assignments: topic.assignments.iter().map(assignment).collect(),
+        configs: topic
+            .configs
+            .iter()
+            .map(|config| (config.name.to_string(), config.value.as_ref().map(StrBytes::to_string)))
+            .collect(),
+    }
+}
+
+fn assignment(given: &CreatableReplicaAssignment) -> NewAssignment {
+    NewAssignment {
+        partition: PartitionIndex(given.partition_index),
+        replicas: given.broker_ids.iter().map(|broker| NodeId(broker.0)).collect(),
+    }
+}
+
+fn answer(config: &BrokerConfig, result: CreateTopicResult) -> CreatableTopicResult {
+    let name = TopicName(StrBytes::from_string(result.name));
+    match result.result {
+        Ok(created) => success(config, name, &created),
+        Err(error) => refused(name, error.code(), error.message()),
+    }
+}
+
+fn success(config: &BrokerConfig, name: TopicName, created: &CreatedTopic) -> CreatableTopicResult {
+    let mut settings = describe_topic(config, &created.overrides);
+    settings.sort_by_key(|setting| setting.name);
+    CreatableTopicResult::default()
+        .with_name(name)
+        .with_topic_id(created.topic_id.0)
+        .with_error_code(0)
+        .with_error_message(None)
+        .with_num_partitions(created.partition_count)
+        .with_replication_factor(created.replication_factor)
+        .with_configs(Some(settings.into_iter().map(setting).collect()))
+}
+
+fn setting(setting: DescribedSetting) -> CreatableTopicConfigs {
+    CreatableTopicConfigs::default()
+        .with_name(StrBytes::from_static_str(setting.name))
+        .with_value(setting.value.map(StrBytes::from_string))
+        .with_read_only(setting.is_read_only)
+        .with_config_source(source_number(setting.source))
+        .with_is_sensitive(setting.is_sensitive)
+}
+
+fn refused(name: TopicName, code: i16, message: &str) -> CreatableTopicResult {
+    CreatableTopicResult::default()
+        .with_name(name)
+        .with_error_code(code)
+        .with_error_message(Some(StrBytes::from_string(message.to_owned())))
+}

@@ -1,0 +1,159 @@
+//! DescribeConfigs (key 32), versions 1 to 4: synonyms KIP-226 (1), types and documentation KIP-569 (3).
+//!
+//! Broker loggers, client metrics and groups have no settings here yet: they are answered as having none.
+
+use std::rc::Rc;
+
+use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
+use kafka_protocol::messages::describe_configs_response::{
+    DescribeConfigsResourceResult, DescribeConfigsResult, DescribeConfigsSynonym,
+};
+use kafka_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
+use kafka_protocol::protocol::StrBytes;
+
+use super::super::context::RequestContext;
+use super::super::outcome::Outcome;
+use super::settings::{config_in_force, kind_number, source_number};
+use crate::config::{
+    BrokerConfig, DescribedSetting, Synonym, describe_broker, describe_broker_defaults, describe_topic,
+};
+use crate::metadata::check_topic_name;
+use crate::protocol::{ErrorCode, RequestHeader};
+use crate::runtime::Runtime;
+
+/// Kafka's `ConfigResource.Type`.
+const TOPIC: i8 = 2;
+const BROKER: i8 = 4;
+const BROKER_LOGGER: i8 = 8;
+const CLIENT_METRICS: i8 = 16;
+const GROUP: i8 = 32;
+
+/// First version with types and documentation.
+const FIRST_TYPES_VERSION: i16 = 3;
+
+pub async fn handle<R: Runtime>(
+    context: Rc<RequestContext<R>>,
+    header: RequestHeader,
+    request: DescribeConfigsRequest,
+) -> Outcome<R::File> {
+    let is_known = |resource: &DescribeConfigsResource| {
+        matches!(resource.resource_type, TOPIC | BROKER | BROKER_LOGGER | CLIENT_METRICS | GROUP)
+    };
+    let config = config_in_force(&context);
+    let all_known = request.resources.iter().all(is_known);
+    let describe = |resource: &DescribeConfigsResource| {
+        let described = if all_known {
+            describe(&context, &config, resource)
+        } else {
+            // As in Kafka one unknown type spoils the request.
+            Err(Refusal {
+                code: ErrorCode::InvalidRequest,
+                message: "the request names a resource of an unknown type".to_owned(),
+            })
+        };
+        answer(&header, &request, resource, described)
+    };
+    let results = request.resources.iter().map(describe).collect();
+    Outcome::answer(&header, &DescribeConfigsResponse::default().with_results(results))
+}
+
+/// Why a resource is not described.
+struct Refusal {
+    code: ErrorCode,
+    message: String,
+}
+
+fn invalid<T>(message: String) -> Result<T, Refusal> {
+    Err(Refusal { code: ErrorCode::InvalidRequest, message })
+}
+
+fn describe<R: Runtime>(
+    context: &RequestContext<R>,
+    config: &BrokerConfig,
+    resource: &DescribeConfigsResource,
+) -> Result<Vec<DescribedSetting>, Refusal> {
+    let name = resource.resource_name.as_str();
+    match resource.resource_type {
+        TOPIC => {
+            check_topic_name(name)
+                .map_err(|message| Refusal { code: ErrorCode::InvalidTopicException, message })?;
+            let image = context.shard().image.borrow();
+            match image.topic_id(name) {
+                Some(_) => Ok(describe_topic(config, image.topic_overrides(name))),
+                None => Err(Refusal {
+                    code: ErrorCode::UnknownTopicOrPartition,
+                    message: format!("there is no topic '{name}'"),
+                }),
+            }
+        }
+        BROKER if name.is_empty() => Ok(describe_broker_defaults(config)),
+        BROKER => own_broker(context, name).map(|()| describe_broker(config)),
+        BROKER_LOGGER => own_broker(context, name).map(|()| Vec::new()),
+        _ if name.is_empty() => invalid("the resource must be named".to_owned()),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn own_broker<R: Runtime>(context: &RequestContext<R>, name: &str) -> Result<(), Refusal> {
+    let own = context.shard().config.node_id.0;
+    match name.parse::<i32>() {
+        Ok(id) if id == own => Ok(()),
+        Ok(id) => {
+            invalid(format!("broker {id} was asked for of broker {own}, which can tell of itself only"))
+        }
+        Err(_) => invalid(format!("'{name}' is no broker's number")),
+    }
+}
+
+fn answer(
+    header: &RequestHeader,
+    request: &DescribeConfigsRequest,
+    resource: &DescribeConfigsResource,
+    described: Result<Vec<DescribedSetting>, Refusal>,
+) -> DescribeConfigsResult {
+    let result = DescribeConfigsResult::default()
+        .with_resource_type(resource.resource_type)
+        .with_resource_name(resource.resource_name.clone());
+    let settings = match described {
+        Ok(settings) => settings,
+        Err(refusal) => {
+            return result
+                .with_error_code(refusal.code.code())
+                .with_error_message(Some(StrBytes::from_string(refusal.message)));
+        }
+    };
+    // No list and an empty list both ask for all.
+    let wanted = resource.configuration_keys.as_deref().unwrap_or_default();
+    let is_wanted = |setting: &DescribedSetting| {
+        wanted.is_empty() || wanted.iter().any(|name| name.as_str() == setting.name)
+    };
+    let settings = settings.into_iter().filter(is_wanted).map(|setting| wire(header, request, setting));
+    result.with_configs(settings.collect())
+}
+
+fn wire(
+    header: &RequestHeader,
+    request: &DescribeConfigsRequest,
+    setting: DescribedSetting,
+) -> DescribeConfigsResourceResult {
+    let result = DescribeConfigsResourceResult::default()
+        .with_name(StrBytes::from_static_str(setting.name))
+        .with_value(setting.value.map(StrBytes::from_string))
+        .with_read_only(setting.is_read_only)
+        .with_config_source(source_number(setting.source))
+        .with_is_sensitive(setting.is_sensitive);
+    let synonyms = if request.include_synonyms { setting.synonyms } else { Vec::new() };
+    let result = result.with_synonyms(synonyms.into_iter().map(synonym).collect());
+    if header.version < FIRST_TYPES_VERSION {
+        return result;
+    }
+    let documentation = request.include_documentation.then(|| StrBytes::from_string(setting.documentation));
+    result.with_config_type(kind_number(setting.kind)).with_documentation(documentation)
+}
+
+fn synonym(synonym: Synonym) -> DescribeConfigsSynonym {
+    DescribeConfigsSynonym::default()
+        .with_name(StrBytes::from_static_str(synonym.name))
+        .with_value(synonym.value.map(StrBytes::from_string))
+        .with_source(source_number(synonym.source))
+}
