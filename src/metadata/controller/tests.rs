@@ -1,6 +1,7 @@
 use uuid::Uuid;
 
 use super::*;
+use crate::base::seeded::for_each_seed;
 use crate::base::{ClusterId, Map, Offset, ProducerId, TopicName};
 use crate::metadata::image::{ConfigResource, ResourceType};
 use crate::metadata::records::{BrokerEndpoint, LeaderChange, PartitionChangeRecord};
@@ -498,26 +499,14 @@ fn partitions_that_a_stopped_kafka_left_without_leader_are_led_again() {
     assert_eq!(partition.leader_epoch, LeaderEpoch(2));
 }
 
-/// A small generator for the random history: the same seed, the same history.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound
-    }
-}
-
 #[test]
 fn a_random_history_agrees_with_a_plain_model_and_replays_to_the_same_image() {
-    let first_seed = std::env::var("SEED").ok().map(|text| text.parse::<u64>().unwrap());
-    for seed in first_seed.map_or(0..20, |seed| seed..seed + 1) {
-        println!("SEED={seed}");
-        let mut random = Random(seed);
+    for_each_seed(20, |mut random| {
         let mut cluster = Cluster::new();
         let mut model: Map<String, i32> = Map::default();
         for _ in 0..150 {
-            let name = format!("{}{}", ["a.b", "a_b", "c", "bad name"][random.below(4)], random.below(3));
+            let stems = ["a.b", "a_b", "c", "bad name"];
+            let name = format!("{}{}", stems[random.below(4) as usize], random.below(3));
             let count = i32::try_from(random.below(5)).unwrap() - 1;
             let unified = name.replace('.', "_");
             match random.below(4) {
@@ -553,5 +542,5 @@ fn a_random_history_agrees_with_a_plain_model_and_replays_to_the_same_image() {
         let mut replayed = Image::new(cluster.image.cluster_id().clone());
         replayed.apply(Offset(0), &cluster.log).unwrap();
         assert_eq!(replayed, cluster.image);
-    }
+    });
 }
