@@ -13,6 +13,7 @@ use super::open_files::OpenFiles;
 use super::segment::Segment;
 use super::settings::LogSettings;
 use super::small_file::folder_of;
+use super::turn::Turn;
 use crate::base::{Offset, Position, TopicId, Trouble};
 use crate::record::{BatchHeader, STAMP_BYTES};
 use crate::runtime::{File, Lane, Open, Runtime};
@@ -63,6 +64,7 @@ pub(super) struct Inner<R: Runtime> {
     dirty: RefCell<Vec<Rc<Segment<R>>>>,
     /// Finished segments whose indexes may not outlive a power cut.
     pub(super) unsynced_indexes: RefCell<Vec<Rc<Segment<R>>>>,
+    index_sync_turn: Turn,
     /// The folder has names that may not outlive a power cut.
     folder_is_dirty: Cell<bool>,
     /// Folder and `partition.metadata` are new and may not outlive a power cut.
@@ -118,6 +120,7 @@ impl<R: Runtime> Log<R> {
             snapshots: RefCell::new(Vec::new()),
             dirty: RefCell::new(Vec::new()),
             unsynced_indexes: RefCell::new(Vec::new()),
+            index_sync_turn: Turn::default(),
             folder_is_dirty: Cell::new(false),
             is_newborn: Cell::new(false),
             is_ragged: Cell::new(false),
@@ -166,6 +169,10 @@ impl<R: Runtime> Log<R> {
     /// Whether a failed write or sync has ended all writing.
     pub fn is_offline(&self) -> bool {
         self.0.is_offline.get()
+    }
+
+    pub(super) fn take_offline(&self) {
+        self.0.is_offline.set(true);
     }
 
     /// Writes the batches at the log end, in order; none may begin below the end of the one before. They go through the page
@@ -320,18 +327,26 @@ impl<R: Runtime> Log<R> {
         let log = self.clone();
         self.0.runtime.spawn(Lane::Background, async move {
             if let Err(trouble) = log.sync_indexes().await {
-                // Not the end of the log: what a power cut takes of an index is built again.
-                tracing::warn!(%trouble, "index of a finished segment not synced");
+                tracing::error!(%trouble, "index not synced, the log goes offline");
             }
         });
         Ok(next)
     }
 
-    /// Syncs the indexes of all segments that ended since the last call.
+    /// Makes the indexes of all segments that have ended outlive a power cut.
     pub(super) async fn sync_indexes(&self) -> Result<(), Trouble> {
+        let _turn = self.0.index_sync_turn.take().await;
         let finished = self.0.unsynced_indexes.take();
         for segment in finished {
-            segment.sync_indexes(&self.0.files).await?;
+            match segment.sync_indexes(&self.0.files).await {
+                // It has left the log meanwhile.
+                Err(trouble) if trouble.is_not_found() => {}
+                Err(trouble) => {
+                    self.take_offline();
+                    return Err(trouble);
+                }
+                Ok(()) => {}
+            }
         }
         Ok(())
     }

@@ -1,18 +1,18 @@
 //! One partition's files in Kafka's own on-disk format, and the data folder they stand in: append, sync, read, look-up,
 //! recovery, retention. Waits and never decides: offsets come with the batches, bounds with the reads.
 
-#![allow(dead_code, reason = "retention and look-ups come next")]
-
 pub mod format;
 
 mod folder;
 mod index_repair;
 mod log;
+mod lookup;
 mod marks;
 mod names;
 mod open_files;
 mod read;
 mod recovery;
+mod retire;
 mod scan;
 mod segment;
 mod settings;
@@ -27,6 +27,7 @@ mod tests;
 
 pub use folder::{FolderStart, FolderTrouble, LogFolder};
 pub use log::{Appended, Log, LogBatch};
+pub use lookup::{FoundRecord, SegmentInfo};
 pub use names::{FileKind, PartitionFolderName, folder_name_to_delete, partition_folder_name};
 pub use open_files::OpenFiles;
 pub use read::{FileSlice, LogRead, ReadTrouble};

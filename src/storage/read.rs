@@ -92,12 +92,32 @@ impl<R: Runtime> Log<R> {
         max_bytes: u64,
         whole_first_batch: bool,
     ) -> Result<LogRead<R::File>, ReadTrouble> {
-        let nothing = LogRead { slice: None, first_offset: from };
-        let (log_start_offset, log_end_offset) = (self.log_start_offset(), self.log_end_offset());
-        if from < log_start_offset || from > log_end_offset {
-            return Err(ReadTrouble::OutOfRange { log_start_offset, log_end_offset });
+        self.check_in_range(from)?;
+        let read = self.read_in_range(from, upper, max_bytes, whole_first_batch).await;
+        if read.is_err() {
+            // The segment may have been retired meanwhile.
+            self.check_in_range(from)?;
         }
-        let upper = upper.min(log_end_offset);
+        read
+    }
+
+    fn check_in_range(&self, offset: Offset) -> Result<(), ReadTrouble> {
+        let (log_start_offset, log_end_offset) = (self.log_start_offset(), self.log_end_offset());
+        match offset < log_start_offset || offset > log_end_offset {
+            true => Err(ReadTrouble::OutOfRange { log_start_offset, log_end_offset }),
+            false => Ok(()),
+        }
+    }
+
+    async fn read_in_range(
+        &self,
+        from: Offset,
+        upper: Offset,
+        max_bytes: u64,
+        whole_first_batch: bool,
+    ) -> Result<LogRead<R::File>, ReadTrouble> {
+        let nothing = LogRead { slice: None, first_offset: from };
+        let upper = upper.min(self.log_end_offset());
         let mut next_segment = self.segment_of(from);
         while let Some(segment) = next_segment {
             if from >= upper || segment.base_offset >= upper {
@@ -306,7 +326,7 @@ impl<R: Runtime> Log<R> {
     }
 }
 
-fn damaged<R: Runtime>(
+pub(super) fn damaged<R: Runtime>(
     segment: &Segment<R>,
     position: Position,
     offset: Offset,

@@ -3,7 +3,7 @@ use bytes::Bytes;
 use super::format::{OffsetEntry, TimeEntry};
 use super::walk::{BatchFault, check_header};
 use crate::base::{Offset, Position, TimestampMs, Trouble};
-use crate::record::{BatchHeader, CRC_COVERAGE_START, HEADER_BYTES};
+use crate::record::{Batch, BatchHeader, CRC_COVERAGE_START, Front, HEADER_BYTES};
 use crate::runtime::{File, Runtime};
 
 /// Bytes read at once; the CRC of larger batches is taken piece by piece.
@@ -53,13 +53,13 @@ pub(super) struct Scanned {
 }
 
 /// Reads all batches of a segment, checks length, magic, offsets and CRC of each, makes the index entries anew, and gives
-/// every sound batch to `batch`: its header, where it stands, and its records if it is a control batch. Gives way to
+/// every sound batch to `batch`, a control batch with its bytes. Gives way to
 /// others after every chunk.
 pub(super) async fn scan_segment<R: Runtime>(
     runtime: &R,
     file: &R::File,
     rules: ScanRules,
-    mut batch: impl FnMut(&BatchHeader, Option<&[u8]>),
+    mut batch: impl FnMut(&BatchHeader, Option<Batch<'_>>),
 ) -> Result<Scanned, Trouble> {
     let end = file.bytes()?;
     let mut chunks = Chunks { runtime, file, chunk: Bytes::new(), start: 0 };
@@ -80,10 +80,13 @@ pub(super) async fn scan_segment<R: Runtime>(
         match checked {
             Ok(header) => {
                 let control = match header.is_control() {
-                    true => Some(chunks.exact(position, bytes_of(&header).min(CHUNK_BYTES)).await?),
-                    false => None,
+                    true => chunks.exact(position, bytes_of(&header).min(CHUNK_BYTES)).await?,
+                    false => Bytes::new(),
                 };
-                batch(&header, control.as_deref().and_then(|bytes| bytes.get(HEADER_BYTES..)));
+                match Batch::at_front(&control) {
+                    Front::Whole(control) => batch(&header, Some(control)),
+                    _ => batch(&header, None),
+                }
                 scanned.note(&header, &rules);
             }
             Err(fault) => {

@@ -195,7 +195,7 @@ impl<R: Runtime> Segment<R> {
         self.write_indexes(files).await
     }
 
-    /// Makes the indexes outlive a power cut. Nobody waits for it: an index that is lost is built again.
+    /// Makes the indexes outlive a power cut.
     pub(super) async fn sync_indexes(&self, files: &OpenFiles<R>) -> Result<(), Trouble> {
         let open = Open::Write;
         files.get(&self.offsets.slot, || self.path(FileKind::OffsetIndex), open).await?.sync().await?;

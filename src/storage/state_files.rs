@@ -12,7 +12,7 @@ const SNAPSHOTS_KEPT: usize = 2;
 
 impl<R: Runtime> Log<R> {
     /// Writes what the partition remembers of its producers at `offset`, which must be durable: the next start takes a
-    /// snapshot as proof that what lies before it had been synced, and reads from there on. Off the append path; one call at a
+    /// snapshot as proof that what lies before it had been synced, indexes of ended segments too, and reads from there on. Off the append path; one call at a
     /// time. Older snapshots go.
     pub async fn write_producer_snapshot(
         &self,
@@ -24,6 +24,7 @@ impl<R: Runtime> Log<R> {
             "{offset} is not durable: {}",
             self.durable_end_offset()
         );
+        self.sync_indexes().await?;
         let Inner { runtime, folder, .. } = &*self.0;
         write_small(runtime, &FileKind::ProducerSnapshot.path(folder, offset), encode_snapshot(entries))
             .await?;

@@ -24,6 +24,8 @@ pub enum BatchFault {
         last_offset_delta: i32,
     },
     Crc,
+    /// The header is sound and the records are not, for the reason given.
+    Records(&'static str),
 }
 
 impl fmt::Display for BatchFault {
@@ -36,6 +38,7 @@ impl fmt::Display for BatchFault {
                 write!(f, "base offset {base_offset} + {last_offset_delta} where {expected} is expected")
             }
             BatchFault::Crc => f.write_str("the CRC does not match"),
+            BatchFault::Records(reason) => f.write_str(reason),
         }
     }
 }

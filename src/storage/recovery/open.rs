@@ -18,7 +18,7 @@ use super::super::walk::{HeaderWalk, Walked};
 use super::leftovers::{FoundFiles, tidy};
 use super::repair::Repair;
 use crate::base::{Offset, Position, TopicId, Trouble};
-use crate::record::BatchHeader;
+use crate::record::{Batch, BatchHeader};
 use crate::runtime::{File, Open, Runtime};
 
 /// What is known of a log before its folder is looked at.
@@ -63,8 +63,8 @@ pub enum Replayed<'a> {
     /// Each sound batch from the replay start on, in order.
     Batch {
         header: &'a BatchHeader,
-        /// Of a control batch.
-        records: Option<&'a [u8]>,
+        /// All of it if it is a control batch (a marker of a transaction).
+        control: Option<Batch<'a>>,
     },
 }
 
@@ -348,9 +348,9 @@ impl<R: Runtime> Opening<'_, R> {
             index_interval_bytes: settings.index_interval_bytes,
         };
         let file = segment.log_file(files, Open::Write).await?;
-        let mut scanned = scan_segment(&self.log.0.runtime, &file, rules, |header, records| {
+        let mut scanned = scan_segment(&self.log.0.runtime, &file, rules, |header, control| {
             if header.base_offset >= replay_start_offset {
-                replay(Replayed::Batch { header, records });
+                replay(Replayed::Batch { header, control });
             }
         })
         .await?;
@@ -379,18 +379,7 @@ impl<R: Runtime> Opening<'_, R> {
     }
 
     async fn drop_segments_after(&mut self, base_offset: Offset) -> Result<(), Trouble> {
-        let Log(inner) = self.log;
-        let dropped = {
-            let mut segments = inner.segments.borrow_mut();
-            let kept = segments.partition_point(|segment| segment.base_offset <= base_offset);
-            segments.split_off(kept)
-        };
-        // The last one first, so that a crash in between leaves no hole.
-        for segment in dropped.into_iter().rev() {
-            for kind in FileKind::OF_SEGMENT {
-                remove_if_there(&inner.runtime, &segment.path(kind)).await?;
-            }
-            let (file, bytes) = (segment.path(FileKind::Log), segment.bytes.get());
+        for (file, bytes) in self.log.drop_segments_after(base_offset).await? {
             self.repairs.push(Repair::SegmentDropped { file, bytes });
         }
         Ok(())

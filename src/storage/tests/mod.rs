@@ -1,5 +1,8 @@
 //! Logs on the simulated disk: against a naive model, through crashes and damage, and as Kafka wrote them.
 
 mod append_read;
+mod crash;
 mod folder;
 mod model;
+mod retention;
+mod times;

@@ -99,6 +99,8 @@ impl Model {
 
 pub async fn create(runtime: &SimRuntime, settings: LogSettings) -> Log<SimRuntime> {
     let files = OpenFiles::new(runtime.clone(), 4);
+    runtime.create_folder(Path::new("/data")).await.unwrap();
+    runtime.sync_folder(Path::new("/")).await.unwrap();
     Log::create(runtime.clone(), files, Path::new(FOLDER), TOPIC, Offset::ZERO, settings).await.unwrap()
 }
 

@@ -1,0 +1,135 @@
+//! What takes segments out of a log: a later log start, and cutting its end.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::log::{Inner, Log};
+use super::names::{DELETED, FileKind};
+use super::scan::{ScanRules, scan_segment};
+use super::segment::Segment;
+use super::small_file::remove_if_there;
+use crate::base::{Offset, Trouble};
+use crate::runtime::{File, Lane, Open, Runtime};
+
+impl<R: Runtime> Log<R> {
+    /// Makes `offset` the first one that may be asked for, unless a later one is; at most the log end. Segments wholly below it
+    /// leave the log, all but the newest: their files are renamed at once and removed `file.delete.delay.ms` later, for
+    /// fetches that are being sent. A start inside a segment is kept by `log-start-offset-checkpoint` alone, which
+    /// the caller writes before it answers. Returns the base offsets of the retired segments.
+    pub async fn advance_log_start(&self, offset: Offset) -> Result<Vec<Offset>, Trouble> {
+        let log_start_offset = self.log_start_offset().max(offset.min(self.log_end_offset()));
+        self.0.log_start_offset.set(log_start_offset);
+        let retired: VecDeque<Rc<Segment<R>>> = {
+            let mut segments = self.0.segments.borrow_mut();
+            let first_kept =
+                segments.partition_point(|segment| segment.base_offset <= log_start_offset).max(1) - 1;
+            let kept = segments.split_off(first_kept);
+            std::mem::replace(&mut segments, kept)
+        };
+        let mut doomed = Vec::new();
+        for segment in &retired {
+            for kind in FileKind::OF_SEGMENT {
+                let path = segment.path(kind);
+                let renamed = with_suffix(&path, DELETED);
+                match self.0.runtime.rename(&path, &renamed).await {
+                    Err(trouble) if trouble.is_not_found() => {}
+                    result => {
+                        result?;
+                        doomed.push(renamed);
+                    }
+                }
+            }
+        }
+        self.remove_later(doomed);
+        Ok(retired.iter().map(|segment| segment.base_offset).collect())
+    }
+
+    fn remove_later(&self, files: Vec<PathBuf>) {
+        if files.is_empty() {
+            return;
+        }
+        let runtime = self.0.runtime.clone();
+        let deadline = runtime.now() + Duration::from_millis(self.settings().file_delete_delay_ms);
+        self.0.runtime.spawn(Lane::Background, async move {
+            runtime.sleep_until(deadline).await;
+            for file in files {
+                if let Err(trouble) = remove_if_there(&runtime, &file).await {
+                    tracing::warn!(%trouble, "file of a retired segment not removed");
+                }
+                runtime.yield_now().await;
+            }
+        });
+    }
+
+    /// Cuts the log so that it ends at `offset` or, when that falls inside a batch, before that batch; returns the new end.
+    /// Only before anybody was given bytes of it, and not beside an append. Durable on return.
+    pub async fn truncate_to(&self, offset: Offset) -> Result<Offset, Trouble> {
+        self.check_online("truncate")?;
+        let cut = self.truncate_files(offset).await;
+        if cut.is_err() {
+            self.take_offline();
+        }
+        cut
+    }
+
+    async fn truncate_files(&self, offset: Offset) -> Result<Offset, Trouble> {
+        let Inner { runtime, files, folder, .. } = &*self.0;
+        if offset >= self.log_end_offset() {
+            return Ok(self.log_end_offset());
+        }
+        self.0.marks.borrow_mut().clear();
+        let mut snapshots = self.0.snapshots.take();
+        for beyond in snapshots.extract_if(.., |snapshot| *snapshot > offset) {
+            remove_if_there(runtime, &FileKind::ProducerSnapshot.path(folder, beyond)).await?;
+        }
+        self.0.snapshots.replace(snapshots);
+        self.drop_segments_after(offset.max(self.log_start_offset())).await?;
+        let active = self.active();
+        // It may have been opened for reading only.
+        files.close(&active.log);
+        let file = active.log_file(files, Open::Write).await?;
+        let rules = ScanRules {
+            base_offset: active.base_offset,
+            // Batches that reach beyond it are taken for torn.
+            next_base_offset: Some(offset),
+            synced_below: Offset::NONE,
+            gaps_allowed: true,
+            index_interval_bytes: self.settings().index_interval_bytes,
+        };
+        let scanned = scan_segment(runtime, &file, rules, |_, _| {}).await?;
+        let end = scanned.next_offset;
+        file.truncate(scanned.bytes).await?;
+        file.sync().await?;
+        active.take_over(scanned);
+        active.write_indexes(files).await?;
+        runtime.sync_folder(folder).await?;
+        self.set_ends(end);
+        Ok(end)
+    }
+
+    /// Removes the segments whose base offset is above `offset`, and returns their log files and bytes.
+    pub(super) async fn drop_segments_after(&self, offset: Offset) -> Result<Vec<(PathBuf, u64)>, Trouble> {
+        let dropped = {
+            let mut segments = self.0.segments.borrow_mut();
+            let kept = segments.partition_point(|segment| segment.base_offset <= offset);
+            segments.split_off(kept)
+        };
+        let mut files = Vec::new();
+        // The last one first, so that a crash in between leaves no hole.
+        for segment in dropped.into_iter().rev() {
+            for kind in FileKind::OF_SEGMENT {
+                remove_if_there(&self.0.runtime, &segment.path(kind)).await?;
+            }
+            files.push((segment.path(FileKind::Log), segment.bytes.get()));
+        }
+        Ok(files)
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
+}
