@@ -58,9 +58,9 @@ impl<R: Runtime> Shard<R> {
             known,
             |replayed| match replayed {
                 Replayed::Start(start) => rules = Partition::recover(recovered(start), limits, now),
-                Replayed::Batch { header, records } => {
-                    let marker = records
-                        .and_then(|records| EndMarker::read(&Records::new(header, records).next()?.ok()?));
+                Replayed::Batch { header, control } => {
+                    let marker = control
+                        .and_then(|batch| EndMarker::read(&Records::new(header, batch.body()).next()?.ok()?));
                     rules.replay(header, marker.as_ref(), now);
                 }
             },
@@ -73,7 +73,7 @@ impl<R: Runtime> Shard<R> {
                 rules.finish_recovery(opened.log_start_offset, opened.log_end_offset);
                 Ok((log, rules))
             }
-            Err(OpenTrouble::Disk(trouble)) if trouble.is_not_found() => self.create_log(replica).await,
+            Err(OpenTrouble::NoFolder) => self.create_log(replica).await,
             Err(OpenTrouble::OtherTopic { found }) => {
                 tracing::warn!(folder = %replica.folder.display(), %found, "the folder of another topic of this name is moved away");
                 self.retire_folder(replica).await?;

@@ -65,6 +65,7 @@ pub(super) struct Inner<R: Runtime> {
     /// Finished segments whose indexes may not outlive a power cut.
     pub(super) unsynced_indexes: RefCell<Vec<Rc<Segment<R>>>>,
     index_sync_turn: Turn,
+    sync_turn: Turn,
     /// The folder has names that may not outlive a power cut.
     folder_is_dirty: Cell<bool>,
     /// Folder and `partition.metadata` are new and may not outlive a power cut.
@@ -78,7 +79,8 @@ pub(super) struct Inner<R: Runtime> {
 impl<R: Runtime> Log<R> {
     /// Makes the folder of a new partition, its `partition.metadata` and a first, empty segment at `base_offset`. All of
     /// it outlives a power cut from the first `sync` on: the metadata log says which partitions there are, so nothing
-    /// is lost with an empty one. Dropped half-way, or over what an earlier try has left, it may be called again.
+    /// is lost with an empty one. Dropped half-way, or over what an earlier try has left, it may be called again; a folder
+    /// that holds batches is refused with `AlreadyExists`.
     pub async fn create(
         runtime: R,
         files: OpenFiles<R>,
@@ -88,6 +90,11 @@ impl<R: Runtime> Log<R> {
         settings: LogSettings,
     ) -> Result<Log<R>, Trouble> {
         runtime.create_folder(folder).await?;
+        let entries = runtime.list_folder(folder).await?;
+        let is_log = |name: &str| matches!(FileKind::parse(name), Some((FileKind::Log, _)));
+        if entries.iter().any(|entry| entry.bytes > 0 && is_log(&entry.name)) {
+            return Err(Trouble::new("create a log in", folder, io::ErrorKind::AlreadyExists.into()));
+        }
         let metadata = runtime.open(&folder.join(PARTITION_METADATA), Open::Replace).await?;
         metadata.write_at(Position(0), &[Bytes::from(PartitionMetadata { topic_id }.to_text())]).await?;
         let log = Log::with_segments(runtime, files, folder.into(), topic_id, settings, VecDeque::new());
@@ -121,6 +128,7 @@ impl<R: Runtime> Log<R> {
             dirty: RefCell::new(Vec::new()),
             unsynced_indexes: RefCell::new(Vec::new()),
             index_sync_turn: Turn::default(),
+            sync_turn: Turn::default(),
             folder_is_dirty: Cell::new(false),
             is_newborn: Cell::new(false),
             is_ragged: Cell::new(false),
@@ -260,10 +268,11 @@ impl<R: Runtime> Log<R> {
     }
 
     /// Makes all that was appended before the call durable, and returns the end of it. Every segment written to since
-    /// the last sync is synced, then the folder if it has new names. One sync at a time, beside an append if need be;
-    /// not safe to drop half-way. An error takes the log offline: a sync is never tried again, the kernel may have dropped
+    /// the last sync is synced, then the folder if it has new names. May be called beside an append; a second call
+    /// waits for the first. Not safe to drop half-way. An error takes the log offline: a sync is never tried again, the kernel may have dropped
     /// the pages.
     pub async fn sync(&self) -> Result<Offset, Trouble> {
+        let _turn = self.0.sync_turn.take().await;
         self.check_online("sync")?;
         let end = self.log_end_offset();
         let dirty = self.0.dirty.take();

@@ -71,6 +71,8 @@ pub enum Replayed<'a> {
 /// Why a log is not opened.
 #[derive(Debug)]
 pub enum OpenTrouble {
+    /// There is no such folder: a log is to be made.
+    NoFolder,
     /// The folder is another topic's that had the same name.
     OtherTopic {
         found: TopicId,
@@ -87,6 +89,7 @@ impl From<Trouble> for OpenTrouble {
 impl fmt::Display for OpenTrouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            OpenTrouble::NoFolder => f.write_str("there is no folder"),
             OpenTrouble::OtherTopic { found } => write!(f, "the folder belongs to topic id {found}"),
             OpenTrouble::Disk(trouble) => fmt::Display::fmt(trouble, f),
         }
@@ -95,7 +98,7 @@ impl fmt::Display for OpenTrouble {
 impl std::error::Error for OpenTrouble {}
 
 impl<R: Runtime> Log<R> {
-    /// Opens the log in `folder`, which must be there. Bad bytes are no trouble: they are cut, set aside or built again, and
+    /// Opens the log in `folder`. Bad bytes are no trouble: they are cut, set aside or built again, and
     /// told in `repairs`. After an unclean stop all batches from the newest producer snapshot on are read; those that
     /// had been synced (below that snapshot or the recovery point) stay whatever lies among them, from there on the
     /// first bad one ends the log. On return everything is durable. Not safe to drop half-way, but it may then be
@@ -110,6 +113,10 @@ impl<R: Runtime> Log<R> {
         mut replay: impl FnMut(Replayed<'_>),
     ) -> Result<(Log<R>, OpenedLog), OpenTrouble> {
         let mut repairs = Vec::new();
+        if let Err(trouble) = runtime.list_folder(folder).await {
+            let is_missing = trouble.is_not_found();
+            return Err(if is_missing { OpenTrouble::NoFolder } else { OpenTrouble::Disk(trouble) });
+        }
         check_topic(&runtime, folder, topic_id, &mut repairs).await?;
         let found = tidy(&runtime, folder, &mut repairs).await?;
         let segments: VecDeque<Rc<Segment<R>>> = found
