@@ -83,12 +83,12 @@ fn whatever_was_synced_outlives_power_cuts_at_any_moment() {
             let runtime = machine.runtime(ShardId(0));
             runtime.spawn(Lane::Data, work(runtime.clone(), log, written.clone()));
             simulation.run_for(Duration::from_micros(random.random() % 300_000));
-            if random.random() % 4 == 0 {
+            if random.random().is_multiple_of(4) {
                 machine.kill()
             } else {
                 machine.crash()
             }
-            if random.random() % 2 == 0 {
+            if random.random().is_multiple_of(2) {
                 // Recovery itself is cut short, and must be able to begin again.
                 let runtime = machine.runtime(ShardId(0));
                 let handle = runtime.clone();

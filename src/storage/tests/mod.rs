@@ -2,6 +2,7 @@
 
 mod append_read;
 mod crash;
+mod damage;
 mod folder;
 mod model;
 mod retention;
