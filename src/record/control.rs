@@ -93,10 +93,20 @@ impl EndMarker {
 
 #[cfg(test)]
 mod tests {
-    use crate::base::Offset;
+    use crate::base::{LeaderEpoch, Offset};
 
-    use super::super::{Batch, Front};
+    use super::super::recorded::{COMMIT_TIMESTAMP, recorded_commit};
+    use super::super::{Batch, Front, STAMP_BYTES, stamp};
     use super::*;
+
+    #[test]
+    fn an_end_marker_is_byte_for_byte_kafkas() {
+        let marker = EndMarker { commits: true, coordinator_epoch: 0 };
+        let ours = marker.to_batch(ProducerId(5), ProducerEpoch(0), TimestampMs(COMMIT_TIMESTAMP));
+        let length = i32::try_from(ours.len() - 12).unwrap();
+        let stamped = [&stamp(Offset(1), length, LeaderEpoch(0))[..], &ours[STAMP_BYTES..]].concat();
+        assert_eq!(stamped, recorded_commit());
+    }
 
     #[test]
     fn an_end_marker_reads_back_from_its_batch() {

@@ -114,12 +114,13 @@ impl BatchHeader {
         u64::try_from(self.batch_length).unwrap_or(0) + LENGTH_OVERHEAD_BYTES as u64
     }
     /// Offset of the batch's last record, inclusive (compaction keeps it even when that record is gone).
+    /// This and `next_offset` wrap around on fields that no log holds, so that damaged headers can be looked at.
     pub fn last_offset(&self) -> Offset {
-        self.base_offset + i64::from(self.last_offset_delta)
+        Offset(self.base_offset.0.wrapping_add(i64::from(self.last_offset_delta)))
     }
     /// Offset after the batch.
     pub fn next_offset(&self) -> Offset {
-        self.last_offset().next()
+        Offset(self.last_offset().0.wrapping_add(1))
     }
     /// Sequence of the last record; wraps from `i32::MAX` to 0. -1 without a producer id.
     pub fn last_sequence(&self) -> i32 {

@@ -1,4 +1,5 @@
-//! Batches as Kafka 4.3.1 stored them from its own console producer: two records each, with headers, in every compression.
+//! Batches as Kafka 4.3.1 stored them: from its own console producer two records with headers in every compression, and
+//! an end marker.
 
 /// (name, base timestamp, the batch in hex)
 const RECORDED: [(&str, i64, &str); 5] = [
@@ -40,10 +41,21 @@ const RECORDED: [(&str, i64, &str); 5] = [
     ),
 ];
 
+/// The end marker of a transaction of producer 5 that Kafka 4.3.1 committed at offset 1.
+pub const COMMIT_TIMESTAMP: i64 = 1_796_065_063_403;
+const COMMIT: &str = "0000000000000001000000420000000002bda2497d003000000000000001a22dd1f1eb000001a22dd1f1eb00000000\
+                      000000050000ffffffff000000012000000008000000010c00000000000000";
+
 /// Name, base timestamp, bytes of each.
 pub fn recorded() -> impl Iterator<Item = (&'static str, i64, Vec<u8>)> {
-    RECORDED.into_iter().map(|(name, base_timestamp, hex)| {
-        let digits: Vec<u8> = hex.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
-        (name, base_timestamp, digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
-    })
+    RECORDED.into_iter().map(|(name, base_timestamp, hex)| (name, base_timestamp, bytes_of(hex)))
+}
+
+pub fn recorded_commit() -> Vec<u8> {
+    bytes_of(COMMIT)
+}
+
+fn bytes_of(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
