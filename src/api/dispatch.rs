@@ -9,6 +9,7 @@ use super::cluster;
 use super::context::RequestContext;
 use super::data;
 use super::outcome::Outcome;
+use super::txn;
 use crate::protocol::{RequestHeader, is_served};
 use crate::runtime::Runtime;
 
@@ -34,9 +35,12 @@ pub fn begin<R: Runtime>(
     match request {
         RequestKind::Produce(request) => Box::pin(data::produce::begin(context, header, request)),
         RequestKind::Fetch(request) => Box::pin(data::fetch::handle(context, header, request)),
+        RequestKind::ListOffsets(request) => Box::pin(data::list_offsets::handle(context, header, request)),
         RequestKind::OffsetForLeaderEpoch(request) => {
             Box::pin(data::offset_for_leader_epoch::handle(context, header, request))
         }
+        RequestKind::DeleteRecords(request) => Box::pin(data::delete_records::handle(context, header, request)),
+        RequestKind::InitProducerId(request) => Box::pin(txn::init_producer_id::handle(context, header, request)),
         RequestKind::ApiVersions(request) => {
             Box::pin(cluster::api_versions::handle(context, header, request))
         }

@@ -9,6 +9,7 @@ mod dispatch;
 mod interest;
 mod operations;
 mod outcome;
+mod txn;
 
 pub use context::RequestContext;
 pub use dispatch::{begin, body_can_be_read};

@@ -1,6 +1,6 @@
 //! What a refusal is called on the wire: one exhaustive match for each kind.
 
-use crate::shard::{AppendRefusal, QueryRefusal};
+use crate::shard::{AppendRefusal, DeleteRecordsRefusal, QueryRefusal};
 
 pub use kafka_protocol::error::ResponseError as ErrorCode;
 
@@ -20,5 +20,12 @@ pub fn query_code(refusal: &QueryRefusal) -> i16 {
         QueryRefusal::KafkaStorageError => ErrorCode::KafkaStorageError.code(),
         QueryRefusal::CorruptMessage => ErrorCode::CorruptMessage.code(),
         QueryRefusal::ShardStopped => ErrorCode::NotLeaderOrFollower.code(),
+    }
+}
+
+pub fn delete_records_code(refusal: &DeleteRecordsRefusal) -> i16 {
+    match refusal {
+        DeleteRecordsRefusal::Refused(error) => *error as i16,
+        DeleteRecordsRefusal::Unavailable(refusal) => query_code(refusal),
     }
 }

@@ -8,7 +8,7 @@ mod request;
 mod response;
 mod versions;
 
-pub use error::{ErrorCode, append_code, query_code};
+pub use error::{ErrorCode, append_code, delete_records_code, query_code};
 pub use fetch_response::{AbortedTransaction, FetchAnswer, PartitionAnswer, TopicAnswer, encode_fetch};
 pub use frame::{FRAME_LENGTH_BYTES, FrameRefusal, announced_frame_bytes, take_frame};
 pub use request::{RequestHeader, RequestRefusal, decode_body, read_header};

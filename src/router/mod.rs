@@ -4,8 +4,10 @@
 //! there on that shard's state, and whose answer comes back the same way. Connections travel as letters too.
 
 mod controller;
+mod delete_records;
 mod links;
 mod placement;
+mod producer_ids;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -21,6 +23,7 @@ use crate::shard::{Bell, Completer, Completion, Shard, completion};
 
 pub use controller::{CONTROLLER_SHARD, METADATA_PARTITION};
 pub use links::{ConnectionFacts, Links, MovedConnection, links};
+pub use producer_ids::ProducerIdRefusal;
 pub use placement::{coordinator_partition, shard_of};
 
 /// The answer of a piece of work on its way back.

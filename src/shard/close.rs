@@ -5,30 +5,43 @@ use std::rc::Rc;
 use super::Shard;
 use super::open_replica::stored_entry;
 use super::replica::{Opening, Replica};
-use crate::base::{Map, Offset, Trouble};
+use crate::base::{Offset, Trouble};
 use crate::runtime::Runtime;
+use crate::storage::format::OffsetCheckpoint;
 
-/// What the data folder's checkpoints are to say of logs, by the names of their folders.
+/// What the data folder's checkpoints are to say of logs.
 #[derive(Debug)]
 pub struct ClosedLogs {
-    pub log_start_offsets: Map<String, Offset>,
-    /// All of each log is synced.
-    pub log_end_offsets: Map<String, Offset>,
+    pub log_starts: Vec<OffsetCheckpoint>,
+    /// Up to where each log is synced.
+    pub recovery_points: Vec<OffsetCheckpoint>,
     /// Every log was closed.
     pub in_order: bool,
 }
 
 impl Default for ClosedLogs {
     fn default() -> ClosedLogs {
-        ClosedLogs { log_start_offsets: Map::default(), log_end_offsets: Map::default(), in_order: true }
+        ClosedLogs { log_starts: Vec::new(), recovery_points: Vec::new(), in_order: true }
     }
 }
 
 impl ClosedLogs {
     pub fn add(&mut self, other: ClosedLogs) {
-        self.log_start_offsets.extend(other.log_start_offsets);
-        self.log_end_offsets.extend(other.log_end_offsets);
+        self.log_starts.extend(other.log_starts);
+        self.recovery_points.extend(other.recovery_points);
         self.in_order &= other.in_order;
+    }
+
+    fn note<R: Runtime>(&mut self, replica: &Replica<R>, log_start: Offset, recovery_point: Offset) {
+        let line = |offset| OffsetCheckpoint {
+            topic: replica.topic_name.clone(),
+            partition: replica.partition.partition,
+            offset,
+        };
+        if log_start > Offset::ZERO {
+            self.log_starts.push(line(log_start));
+        }
+        self.recovery_points.push(line(recovery_point));
     }
 }
 
@@ -38,23 +51,18 @@ impl<R: Runtime> Shard<R> {
     pub async fn close_logs(self: &Rc<Self>) -> ClosedLogs {
         self.commit_window_idle().await;
         let mut closed = ClosedLogs { in_order: !self.is_log_folder_offline(), ..ClosedLogs::default() };
-        let was_clean = self.checkpoints.borrow().was_clean;
         let replicas: Vec<_> = self.replicas.borrow().values().cloned().collect();
         for replica in replicas {
-            let name =
-                replica.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
             if replica.opening.get() == Opening::Closed {
-                closed.in_order &= was_clean;
-                let known = self.known_of_log(&replica.folder);
-                closed.log_start_offsets.insert(name.clone(), known.log_start_offset);
-                closed.log_end_offsets.insert(name, known.recovery_point);
+                let known = self.known_of_log(&replica);
+                closed.in_order &= known.was_clean;
+                closed.note(&replica, known.log_start_offset, known.recovery_point);
                 continue;
             }
             match self.close_log(&replica).await {
                 Ok(()) => {
                     let rules = replica.rules.borrow();
-                    closed.log_start_offsets.insert(name.clone(), rules.log_start_offset());
-                    closed.log_end_offsets.insert(name, rules.high_watermark());
+                    closed.note(&replica, rules.log_start_offset(), rules.high_watermark());
                 }
                 Err(trouble) => {
                     tracing::warn!(topic = %replica.topic_name, %trouble, "a log cannot be closed");

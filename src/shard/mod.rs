@@ -7,9 +7,12 @@ mod completion;
 mod connection_counts;
 mod coordinators;
 mod data_plane;
+mod delete_records;
 mod log_limiter;
+mod log_starts;
 mod offsets;
 mod open_replica;
+mod producer_ids;
 mod purgatory;
 mod read;
 mod read_records;
@@ -18,22 +21,26 @@ mod settings;
 mod signal;
 mod topics;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
-use crate::base::{ClusterId, Map, Offset, ShardId, TopicName, TopicPartition};
+use crate::base::{ClusterId, Map, Offset, PartitionIndex, ShardId, TopicName, TopicPartition};
 use crate::config::{BrokerConfig, TopicConfig};
 use crate::metadata::Image;
 use crate::partition::fetch_session::FetchSessions;
 use crate::runtime::Runtime;
-use crate::storage::OpenFiles;
+use crate::storage::{LogFolder, OpenFiles};
 
 pub use budget::{Budget, Share};
 pub use close::ClosedLogs;
 pub use completion::{Bell, Completer, Completion, completion};
 pub use connection_counts::ConnectionCounts;
 pub use data_plane::{AppendOrder, AppendRefusal, Appended, QueryRefusal, WatchOrder};
+pub use delete_records::DeleteRecordsRefusal;
 pub use log_limiter::LogLimiter;
+pub use log_starts::LogStarts;
+pub use producer_ids::ProducerIds;
+pub use offsets::{FoundTimestamp, OffsetQuery, OffsetSearch};
 pub use read::{Read, ReadOrder, SharedRead};
 pub use replica::Replica;
 pub use settings::{connection_idle_max, produce_rules};
@@ -65,6 +72,12 @@ pub struct Shard<R: Runtime> {
     replicas: RefCell<Map<TopicPartition, Rc<Replica<R>>>>,
     window: CommitWindow<R>,
     open_files: OpenFiles<R>,
+    /// The data folder; on shard 0 alone.
+    pub folder: OnceCell<LogFolder<R>>,
+    /// Used on shard 0 alone.
+    pub log_starts: LogStarts,
+    pub producer_ids: RefCell<ProducerIds>,
+    pub producer_ids_turn: Rc<Budget>,
     /// What the data folder said of its logs at start.
     pub checkpoints: RefCell<FolderCheckpoints>,
     group_coordinators: GroupCoordinators,
@@ -73,13 +86,13 @@ pub struct Shard<R: Runtime> {
     log_folder_offline: Cell<bool>,
 }
 
-/// What the data folder's checkpoint files said at start, by the names of partition folders.
+/// What the data folder's checkpoint files said at start.
 #[derive(Clone, Default, Debug)]
 pub struct FolderCheckpoints {
     /// The last stop was in order.
     pub was_clean: bool,
-    pub log_start_offsets: Map<String, Offset>,
-    pub recovery_points: Map<String, Offset>,
+    pub log_starts: Map<(TopicName, PartitionIndex), Offset>,
+    pub recovery_points: Map<(TopicName, PartitionIndex), Offset>,
 }
 
 /// What opened files one shard keeps at most.
@@ -100,6 +113,10 @@ impl<R: Runtime> Shard<R> {
             topic_configs: RefCell::default(),
             replicas: RefCell::default(),
             window: CommitWindow::new(),
+            folder: OnceCell::new(),
+            log_starts: LogStarts::default(),
+            producer_ids: RefCell::default(),
+            producer_ids_turn: Budget::new(1),
             checkpoints: RefCell::default(),
             group_coordinators: RefCell::default(),
             fetch_sessions: RefCell::new(FetchSessions::new(

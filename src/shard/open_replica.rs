@@ -7,7 +7,7 @@ use super::replica::{Opening, Replica};
 use super::settings::{log_settings, producer_limits};
 use crate::base::{Offset, Trouble};
 use crate::partition::{AbortedTransaction, EpochStart, Partition, ProducerSnapshotEntry, RecoveredLog};
-use crate::record::{EndMarker, Records};
+use crate::record::{Batch, EndMarker};
 use crate::runtime::{Lane, Runtime};
 use crate::storage::{Log, OpenLog, OpenTrouble, ReplayStart, Replayed, format};
 
@@ -46,7 +46,7 @@ impl<R: Runtime> Shard<R> {
         let settings = log_settings(&replica.config.borrow());
         let limits = producer_limits(&self.config);
         let topic_id = replica.partition.topic_id;
-        let known = self.known_of_log(&replica.folder);
+        let known = self.known_of_log(replica);
         let now = self.runtime.wall_clock();
         let mut rules = Partition::new(limits);
         let opened = Log::open(
@@ -59,9 +59,7 @@ impl<R: Runtime> Shard<R> {
             |replayed| match replayed {
                 Replayed::Start(start) => rules = Partition::recover(recovered(start), limits, now),
                 Replayed::Batch { header, control } => {
-                    let marker = control
-                        .and_then(|batch| EndMarker::read(&Records::new(header, batch.body()).next()?.ok()?));
-                    rules.replay(header, marker.as_ref(), now);
+                    rules.replay(header, control.and_then(|batch| end_marker(&batch)).as_ref(), now);
                 }
             },
         );
@@ -73,7 +71,7 @@ impl<R: Runtime> Shard<R> {
                 rules.finish_recovery(opened.log_start_offset, opened.log_end_offset);
                 Ok((log, rules))
             }
-            Err(OpenTrouble::NoFolder) => self.create_log(replica).await,
+            Err(OpenTrouble::Disk(trouble)) if trouble.is_not_found() => self.create_log(replica).await,
             Err(OpenTrouble::OtherTopic { found }) => {
                 tracing::warn!(folder = %replica.folder.display(), %found, "the folder of another topic of this name is moved away");
                 self.retire_folder(replica).await?;
@@ -93,15 +91,13 @@ impl<R: Runtime> Shard<R> {
         Ok((log, Partition::new(producer_limits(&self.config))))
     }
 
-    pub(super) fn known_of_log(&self, folder: &std::path::Path) -> OpenLog {
+    pub(super) fn known_of_log(&self, replica: &Replica<R>) -> OpenLog {
         let checkpoints = self.checkpoints.borrow();
-        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let at =
-            |offsets: &crate::base::Map<String, Offset>| offsets.get(name).copied().unwrap_or(Offset::ZERO);
+        let key = (replica.topic_name.clone(), replica.partition.partition);
         OpenLog {
             was_clean: checkpoints.was_clean,
-            log_start_offset: at(&checkpoints.log_start_offsets),
-            recovery_point: at(&checkpoints.recovery_points),
+            log_start_offset: checkpoints.log_starts.get(&key).copied().unwrap_or(Offset::ZERO),
+            recovery_point: checkpoints.recovery_points.get(&key).copied().unwrap_or(Offset::ZERO),
         }
     }
 
@@ -128,6 +124,12 @@ impl<R: Runtime> Shard<R> {
             }
         });
     }
+}
+
+/// What a control batch's record says.
+fn end_marker(batch: &Batch<'_>) -> Option<EndMarker> {
+    let unpacked = batch.unpack().ok()?;
+    EndMarker::read(&unpacked.records().next()?.ok()?)
 }
 
 fn recovered(start: ReplayStart) -> RecoveredLog {

@@ -1,0 +1,3 @@
+//! Producers that write exactly once.
+
+pub mod init_producer_id;

@@ -1,0 +1,88 @@
+use std::rc::Rc;
+use std::sync::mpsc;
+
+use super::listeners::BoundListener;
+use super::start::{StartRefusal, start_cluster};
+use super::stop::stop_cluster;
+use crate::base::{ShardId, Trouble};
+use crate::config::BrokerConfig;
+use crate::runtime::{Lane, Runtime, mailbox};
+use crate::shard::Shard;
+use crate::router::{Links, Router, links};
+use crate::net::serve_arrivals;
+
+/// What one shard needs to run. It crosses from the main thread to the shard's own.
+pub struct ShardWork<R: Runtime> {
+    config: BrokerConfig,
+    listeners: Vec<BoundListener>,
+    links: Links<R>,
+    /// Shard 0 alone is told to stop, and tells the others.
+    stop: Option<mailbox::Receiver<()>>,
+    outcome: mpsc::Sender<Result<(), String>>,
+}
+
+/// The work of each of a broker's shards, in their order.
+pub fn shard_works<R: Runtime>(
+    config: &BrokerConfig,
+    count: u16,
+    listeners: &[BoundListener],
+    stop: mailbox::Receiver<()>,
+    outcome: mpsc::Sender<Result<(), String>>,
+) -> Vec<ShardWork<R>> {
+    let mut stop = Some(stop);
+    let work = |links| ShardWork {
+        config: config.clone(),
+        listeners: listeners.to_vec(),
+        links,
+        stop: stop.take(),
+        outcome: outcome.clone(),
+    };
+    links(count).into_iter().map(work).collect()
+}
+
+/// Runs one shard from start to stop. Shard 0 opens the data folder, brings every shard up to date, listens, and at the
+/// end has all of them finish; the others serve until it does.
+pub async fn run_shard<R: Runtime>(runtime: R, work: ShardWork<R>) {
+    let count = work.links.outgoing.len();
+    let shard = Shard::new(runtime.clone(), work.config, count);
+    let router = Router::new(shard, work.links);
+    runtime.spawn(Lane::Data, Router::serve(router.clone()));
+    runtime.spawn(Lane::Data, serve_arrivals(router.clone()));
+    let committing = router.shard.clone();
+    runtime.spawn(Lane::Data, async move { committing.run_commit_windows().await });
+    if let Some(stop) = work.stop {
+        let outcome = lead(&router, &work.listeners, &stop).await;
+        // The main thread is there until every shard has ended.
+        let _ = work.outcome.send(outcome.map_err(|refusal| refusal.to_string()));
+        finish_everywhere(&router).await;
+    } else {
+        router.shard.finished.wait().await;
+    }
+}
+
+/// The life of the broker, on shard 0.
+async fn lead<R: Runtime>(
+    router: &Rc<Router<R>>,
+    listeners: &[BoundListener],
+    stop: &mailbox::Receiver<()>,
+) -> Result<(), StartRefusal> {
+    start_cluster(router, listeners).await?;
+    stop.receive().await;
+    stop_cluster(router).await.map_err(StartRefusal::from)
+}
+
+async fn finish_everywhere<R: Runtime>(router: &Rc<Router<R>>) {
+    for owner in router.shards().filter(|owner| *owner != ShardId(0)) {
+        // The answer may not come any more: the shard ends with it.
+        drop(router.on(owner, |shard: Rc<Shard<R>>| {
+            shard.finished.give();
+            async {}
+        }));
+    }
+}
+
+impl From<Trouble> for StartRefusal {
+    fn from(trouble: Trouble) -> StartRefusal {
+        StartRefusal::Trouble(trouble)
+    }
+}

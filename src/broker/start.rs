@@ -1,0 +1,214 @@
+//! From an empty process to one that answers, on shard 0.
+
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::listeners::BoundListener;
+use crate::base::{ClusterId, DirectoryId, Map, Offset, PartitionIndex, TopicName, Trouble};
+use crate::config::{BrokerConfig, Durability};
+use crate::metadata::{BrokerEndpoint, BrokerStart, DecodeError, Decision, Image, METADATA_TOPIC, Record, bootstrap_records};
+use crate::runtime::{Lane, Listener, Runtime};
+use crate::storage::format::OffsetCheckpoint;
+use crate::storage::{FolderStart, FolderTrouble, LogFolder};
+use crate::shard::{AppendRefusal, FolderCheckpoints, QueryRefusal};
+use crate::router::{METADATA_PARTITION, Router};
+use crate::net::accept_connections;
+
+/// Kafka's number for a listener without TLS or SASL.
+const PLAINTEXT: i16 = 0;
+
+/// Why the broker does not start, in one sentence for the operator.
+#[derive(Debug)]
+pub enum StartRefusal {
+    Folder(FolderTrouble),
+    Trouble(Trouble),
+    MetadataUnreadable(QueryRefusal),
+    MetadataRecord { offset: Offset, error: DecodeError },
+    MetadataUnwritable(AppendRefusal),
+}
+
+impl fmt::Display for StartRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartRefusal::Folder(trouble) => trouble.fmt(f),
+            StartRefusal::Trouble(trouble) => trouble.fmt(f),
+            StartRefusal::MetadataUnreadable(refusal) => write!(f, "the metadata log cannot be read: {refusal:?}"),
+            StartRefusal::MetadataRecord { offset, error } => {
+                write!(f, "the metadata log has a record at offset {offset} that this version cannot read: {error:?}")
+            }
+            StartRefusal::MetadataUnwritable(refusal) => write!(f, "the metadata log cannot be written: {refusal:?}"),
+        }
+    }
+}
+
+/// Opens the data folder, brings every shard up to date with the metadata log, enters the cluster, and listens.
+pub async fn start_cluster<R: Runtime>(
+    router: &Rc<Router<R>>,
+    listeners: &[BoundListener],
+) -> Result<(), StartRefusal> {
+    let shard = router.shard.clone();
+    let config = shard.config.clone();
+    let opened = LogFolder::open(shard.runtime.clone(), &config.log_dir, config.node_id, None).await;
+    let (folder, found) = opened.map_err(StartRefusal::Folder)?;
+    shard.folder.set(folder).unwrap_or_else(|_| panic!("the data folder is opened once"));
+    let folder = shard.folder.get().expect("it was just set");
+    shard.log_starts.load(&found.log_starts);
+    announce(router, &found, folder.cluster_id()).await;
+    load_metadata(router).await?;
+    for damaged in &found.damaged {
+        tracing::warn!(file = %damaged.display(), "a checkpoint file is damaged; logs are read from further back");
+    }
+    folder.remove_deleted(found.to_delete, Duration::ZERO);
+    remove_strays(router, folder, &found.partitions).await?;
+    let (listening, endpoints) = listen(router, listeners)?;
+    enter_cluster(router, endpoints, folder.directory_id(), found.was_clean).await?;
+    for (index, listener) in listening {
+        shard.runtime.spawn(Lane::Data, accept_connections(router.clone(), listener, index));
+    }
+    say_started(&config, router.count(), listeners, &shard.image.borrow());
+    Ok(())
+}
+
+/// Tells every shard what the data folder knows of its logs, and which cluster this is.
+async fn announce<R: Runtime>(router: &Rc<Router<R>>, found: &FolderStart, cluster_id: &ClusterId) {
+    let by_partition = |lines: &[OffsetCheckpoint]| -> Map<(TopicName, PartitionIndex), Offset> {
+        lines.iter().map(|line| ((line.topic.clone(), line.partition), line.offset)).collect()
+    };
+    for owner in router.shards() {
+        let checkpoints = FolderCheckpoints {
+            was_clean: found.was_clean,
+            log_starts: by_partition(&found.log_starts),
+            recovery_points: by_partition(&found.recovery_points),
+        };
+        let cluster_id = cluster_id.clone();
+        let told = router.on(owner, move |shard| {
+            shard.checkpoints.replace(checkpoints);
+            shard.image.replace(Image::new(cluster_id));
+            async {}
+        });
+        told.await;
+    }
+}
+
+/// Reads the metadata log, and has every shard fold it, some records at a time.
+async fn load_metadata<R: Runtime>(router: &Rc<Router<R>>) -> Result<(), StartRefusal> {
+    let shard = &router.shard;
+    shard.host_metadata_log(METADATA_PARTITION);
+    let mut records: Vec<(Offset, Record)> = Vec::new();
+    let mut refusal = None;
+    let read = shard.read_records(METADATA_PARTITION, |offset, _, value| match Record::decode(value.unwrap_or_default()) {
+        Ok(record) => records.push((offset, record)),
+        Err(error) => refusal = refusal.take().or(Some(StartRefusal::MetadataRecord { offset, error })),
+    });
+    read.await.map_err(StartRefusal::MetadataUnreadable)?;
+    if let Some(refusal) = refusal {
+        return Err(refusal);
+    }
+    let Some((base_offset, _)) = records.first() else { return Ok(()) };
+    let base_offset = *base_offset;
+    router.apply_everywhere(base_offset, records.into_iter().map(|(_, record)| record).collect()).await;
+    Ok(())
+}
+
+/// Removes the folders of partitions that the metadata knows no more: their topics were deleted, and the broker ended before
+/// it had moved them.
+async fn remove_strays<R: Runtime>(
+    router: &Rc<Router<R>>,
+    folder: &LogFolder<R>,
+    partitions: &[(TopicName, PartitionIndex)],
+) -> Result<(), Trouble> {
+    for (topic, partition) in partitions {
+        let known = {
+            let image = router.shard.image.borrow();
+            let topic = image.topic_named(topic.as_str());
+            topic.is_some_and(|topic| topic.partition(*partition).is_some())
+        };
+        if !known && topic.as_str() != METADATA_TOPIC {
+            tracing::info!(%topic, %partition, "the folder of a partition that was deleted is removed");
+            folder.delete_partition(topic, *partition, Duration::ZERO).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Begins to listen on every address. IPv6 may be missing where IPv4 is there too.
+fn listen<R: Runtime>(
+    router: &Rc<Router<R>>,
+    listeners: &[BoundListener],
+) -> Result<(Vec<(usize, R::Listener)>, Vec<BrokerEndpoint>), StartRefusal> {
+    let mut listening = Vec::new();
+    let mut endpoints = Vec::new();
+    for (index, bound) in listeners.iter().enumerate() {
+        let mut port = 0;
+        for (place, address) in bound.addresses.iter().enumerate() {
+            let mut address = *address;
+            if address.port() == 0 {
+                address.set_port(port);
+            }
+            match router.shard.runtime.listen(address) {
+                Ok(listener) => {
+                    port = listener.local_address().port();
+                    listening.push((index, listener));
+                }
+                Err(trouble) if place > 0 && address.is_ipv6() => tracing::info!(%trouble, "listening without IPv6"),
+                Err(trouble) => return Err(StartRefusal::Trouble(trouble)),
+            }
+        }
+        endpoints.push(BrokerEndpoint {
+            name: bound.name.clone(),
+            host: bound.advertised_host.clone(),
+            port: if bound.advertised_port == 0 { port } else { bound.advertised_port },
+            security_protocol: PLAINTEXT,
+        });
+    }
+    Ok((listening, endpoints))
+}
+
+/// Registers this broker; a fresh cluster is given its first records before.
+async fn enter_cluster<R: Runtime>(
+    router: &Rc<Router<R>>,
+    endpoints: Vec<BrokerEndpoint>,
+    directory_id: DirectoryId,
+    was_clean: bool,
+) -> Result<(), StartRefusal> {
+    let start = BrokerStart {
+        incarnation_id: random_id(&router.shard.runtime),
+        endpoints,
+        rack: router.shard.config.broker_rack.clone(),
+        log_dirs: vec![directory_id],
+        was_clean,
+    };
+    let entered = router.decide(move |controller, _| {
+        let is_fresh = controller.image.brokers().next().is_none();
+        let mut records = if is_fresh { bootstrap_records() } else { Vec::new() };
+        let next_offset = controller.image.next_offset() + i64::try_from(records.len()).expect("a few records");
+        records.extend(controller.start_broker(start, next_offset));
+        Decision { records, answer: () }
+    });
+    entered.await.map_err(StartRefusal::MetadataUnwritable)
+}
+
+fn random_id<R: Runtime>(runtime: &R) -> Uuid {
+    uuid::Builder::from_u128(u128::from(runtime.random()) << 64 | u128::from(runtime.random())).with_version(uuid::Version::Random).into_uuid()
+}
+
+/// One line that says where the broker is, what it keeps and where, and what to type next.
+fn say_started(config: &BrokerConfig, shards: u16, listeners: &[BoundListener], image: &Image) {
+    let endpoints = image.broker(config.node_id).map(|broker| broker.endpoints.as_slice()).unwrap_or_default();
+    let shown: Vec<String> = endpoints.iter().map(|endpoint| format!("{}:{}", endpoint.host, endpoint.port)).collect();
+    let durability = match config.durability {
+        Durability::Disk => "acknowledged records are on disk",
+        Durability::Os => "acknowledged records are in the page cache only",
+    };
+    tracing::info!(
+        "onrush {} serves Kafka clients at {} ({} listeners), data in {}, {shards} shards, {durability}; try: kcat -b {} -L",
+        env!("CARGO_PKG_VERSION"),
+        shown.join(", "),
+        listeners.len(),
+        config.log_dir.display(),
+        shown.first().map_or("", String::as_str),
+    );
+}
