@@ -11,6 +11,9 @@ pub mod startup;
 
 mod send_queue;
 
+#[cfg(test)]
+pub(crate) mod conformance;
+
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;

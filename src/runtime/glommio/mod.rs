@@ -1,1 +1,220 @@
 //! The runtime on io_uring: one pinned glommio executor a core.
+//!
+//! No glommio type stands in a public signature. Reads, writes and sends are tried in the caller's turn, without
+//! waiting; only what would wait goes through the ring, and what has no operation there goes to blocking threads.
+
+pub mod check;
+pub mod signals;
+
+mod blocking;
+mod executors;
+mod file;
+mod listener;
+mod permits;
+mod random;
+mod readiness;
+mod stream;
+mod system_calls;
+mod timers;
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use glommio::{Latency, Shares, TaskQueueHandle};
+
+use self::blocking::BlockingPool;
+use self::permits::Permits;
+use self::random::Random;
+use self::timers::Timers;
+use crate::base::{Monotonic, ShardId, TimestampMs, Trouble};
+use crate::runtime::{FolderEntry, Lane, Open, Runtime};
+
+pub use executors::{Event, ReactorSettings, Shards, choose_cores, run};
+pub use file::{GlommioFile, SharedFile};
+pub use listener::GlommioListener;
+pub use stream::{GlommioStream, Parcel};
+
+/// Reads past the page cache that one shard does at a time, each of up to 1 MiB: more wait their turn.
+const DISK_READS_MAX: usize = 4;
+/// Where bytes land that come after a wait, before they are copied on.
+const LANDING_BYTES: usize = 4 * 1024;
+
+/// One shard's handle to its reactor. Never leaves its thread.
+#[derive(Clone)]
+pub struct GlommioRuntime(Rc<Shard>);
+
+struct Shard {
+    id: ShardId,
+    data: TaskQueueHandle,
+    background: TaskQueueHandle,
+    timers: Rc<Timers>,
+    blocking: BlockingPool,
+    random: Random,
+    disk_reads: Permits,
+    landing: RefCell<Box<[u8]>>,
+}
+
+impl GlommioRuntime {
+    /// Runs inside the shard's executor.
+    fn new(id: ShardId, blocking: BlockingPool) -> GlommioRuntime {
+        let executor = glommio::executor();
+        let latency = Latency::Matters(executors::PREEMPT_TIMER);
+        let runtime = GlommioRuntime(Rc::new(Shard {
+            id,
+            data: executor.create_task_queue(Shares::Static(1000), latency, "data"),
+            background: executor.create_task_queue(Shares::Static(50), Latency::NotImportant, "background"),
+            timers: Timers::new(),
+            blocking,
+            random: Random::new(),
+            disk_reads: Permits::new(DISK_READS_MAX),
+            landing: RefCell::new(vec![0; LANDING_BYTES].into_boxed_slice()),
+        }));
+        runtime.spawn(Lane::Data, runtime.0.timers.clone().drive());
+        runtime
+    }
+
+    /// Runs `call`, about `path`, on a thread that may block.
+    async fn on_path<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        path: &Path,
+        call: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, Trouble> {
+        let moved = path.to_path_buf();
+        let done = self.0.blocking.run(move || call(&moved)).await;
+        done.map_err(|cause| Trouble::new(operation, path, cause))
+    }
+}
+
+/// Ends the process when it is dropped by a panic: what a shard holds cannot be trusted any more, and a shard that is
+/// missing would hold up the others. (Release builds abort on any panic.)
+struct PanicEndsProcess;
+
+impl Drop for PanicEndsProcess {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
+}
+
+impl Runtime for GlommioRuntime {
+    type File = GlommioFile;
+    type Listener = GlommioListener;
+    type Stream = GlommioStream;
+    type Parcel = Parcel;
+
+    fn shard(&self) -> ShardId {
+        self.0.id
+    }
+
+    fn now(&self) -> Monotonic {
+        Monotonic(system_calls::monotonic_ns())
+    }
+
+    fn wall_clock(&self) -> TimestampMs {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        TimestampMs(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    fn random(&self) -> u64 {
+        self.0.random.next()
+    }
+
+    fn spawn(&self, lane: Lane, future: impl Future<Output = ()> + 'static) {
+        let queue = match lane {
+            Lane::Data => self.0.data,
+            Lane::Background => self.0.background,
+        };
+        let guarded = async move {
+            let _guard = PanicEndsProcess;
+            future.await;
+        };
+        glommio::spawn_local_into(guarded, queue).expect("both queues live as long as the executor").detach();
+    }
+
+    fn sleep_until(&self, deadline: Monotonic) -> impl Future<Output = ()> + 'static {
+        self.0.timers.sleep_until(deadline)
+    }
+
+    async fn yield_now(&self) {
+        glommio::yield_if_needed().await;
+    }
+
+    async fn open(&self, path: &Path, open: Open) -> Result<GlommioFile, Trouble> {
+        let opened = match open {
+            // 1 µs; making a file is 60 µs, and may wait for the file system's journal.
+            Open::Read | Open::Write => {
+                file::open(path, open).map_err(|cause| Trouble::new("open", path, cause))?
+            }
+            Open::Create | Open::Replace => {
+                self.on_path("create", path, move |path| file::open(path, open)).await?
+            }
+        };
+        Ok(GlommioFile::new(self.0.clone(), opened, path.to_path_buf()))
+    }
+
+    async fn create_folder(&self, path: &Path) -> Result<(), Trouble> {
+        self.on_path("create folder", path, |path| fs::create_dir_all(path)).await
+    }
+
+    async fn list_folder(&self, path: &Path) -> Result<Vec<FolderEntry>, Trouble> {
+        self.on_path("list", path, list).await
+    }
+
+    async fn rename(&self, from: &Path, to: &Path) -> Result<(), Trouble> {
+        let to: PathBuf = to.to_path_buf();
+        self.on_path("rename", from, move |from| fs::rename(from, to)).await
+    }
+
+    async fn remove_file(&self, path: &Path) -> Result<(), Trouble> {
+        self.on_path("remove", path, |path| fs::remove_file(path)).await
+    }
+
+    async fn remove_folder(&self, path: &Path) -> Result<(), Trouble> {
+        self.on_path("remove folder", path, |path| fs::remove_dir_all(path)).await
+    }
+
+    async fn sync_folder(&self, path: &Path) -> Result<(), Trouble> {
+        self.on_path("sync folder", path, |path| fs::File::open(path)?.sync_all()).await
+    }
+
+    fn listen(&self, address: SocketAddr) -> Result<GlommioListener, Trouble> {
+        GlommioListener::new(self.0.clone(), address)
+    }
+
+    fn adopt_stream(&self, parcel: Parcel) -> Result<GlommioStream, Trouble> {
+        Ok(GlommioStream::adopt(self.0.clone(), parcel))
+    }
+
+    fn adopt_file(&self, shared: SharedFile) -> GlommioFile {
+        GlommioFile::adopt(self.0.clone(), shared)
+    }
+}
+
+fn list(path: &Path) -> io::Result<Vec<FolderEntry>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        // A name may go between the listing and the look at it.
+        let metadata = match entry.metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            metadata => metadata?,
+        };
+        // Names that are not UTF-8 are none of ours.
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let is_folder = metadata.is_dir();
+        entries.push(FolderEntry { name, is_folder, bytes: if is_folder { 0 } else { metadata.len() } });
+    }
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}

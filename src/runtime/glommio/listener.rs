@@ -1,0 +1,71 @@
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::stream::GlommioStream;
+use super::{Shard, readiness, system_calls};
+use crate::base::Trouble;
+use crate::runtime::Listener;
+
+/// Connections that the kernel completes before anybody accepts them.
+const BACKLOG: i32 = 1024;
+
+/// A listening socket of one shard.
+pub struct GlommioListener {
+    shard: Rc<Shard>,
+    socket: OwnedFd,
+    address: SocketAddr,
+}
+
+impl GlommioListener {
+    /// `SO_REUSEADDR`, so that a broker started anew need not wait for old connections; IPv6 listens to IPv6 only, so that
+    /// `0.0.0.0` and `::` may stand side by side. What is set for its connections here, they inherit (Linux does so).
+    pub(super) fn new(shard: Rc<Shard>, address: SocketAddr) -> Result<GlommioListener, Trouble> {
+        let listen = || -> io::Result<(Socket, SocketAddr)> {
+            // socket2 sets SOCK_CLOEXEC.
+            let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+            if address.is_ipv6() {
+                socket.set_only_v6(true)?;
+            }
+            socket.set_reuse_address(true)?;
+            socket.set_nonblocking(true)?;
+            socket.set_tcp_nodelay(true)?;
+            socket.set_keepalive(true)?;
+            socket.bind(&address.into())?;
+            socket.listen(BACKLOG)?;
+            let bound = socket.local_addr()?.as_socket().unwrap_or(address);
+            Ok((socket, bound))
+        };
+        match listen() {
+            Ok((socket, address)) => Ok(GlommioListener { shard, socket: socket.into(), address }),
+            Err(cause) => Err(Trouble::new("listen at", address.to_string(), cause)),
+        }
+    }
+}
+
+impl Listener for GlommioListener {
+    type Stream = GlommioStream;
+
+    fn local_address(&self) -> SocketAddr {
+        self.address
+    }
+
+    async fn accept(&mut self) -> Result<GlommioStream, Trouble> {
+        let trouble = |cause| Trouble::new("accept at", self.address.to_string(), cause);
+        loop {
+            match system_calls::accept(self.socket.as_fd()) {
+                Ok((socket, peer)) => {
+                    let peer = peer.as_socket().ok_or_else(|| trouble(io::ErrorKind::NotConnected.into()))?;
+                    return GlommioStream::accepted(self.shard.clone(), socket, peer);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    readiness::readable(self.socket.as_fd()).await.map_err(trouble)?;
+                }
+                Err(error) => return Err(trouble(error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The kernel's calls that neither the standard library, socket2 nor glommio offers in the shape needed here.
+
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use crate::base::Position;
+
+/// `cachestat(2)`, Linux 6.5; the same number on every architecture.
+const CACHESTAT: libc::c_long = 451;
+
+/// Turns -1 into the error of this thread.
+fn checked(result: isize) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+fn offset(position: Position) -> io::Result<libc::off_t> {
+    libc::off_t::try_from(position.0).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))
+}
+
+/// Runs `call` again for as long as a signal interrupts it.
+pub(super) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// `CLOCK_MONOTONIC`, nanoseconds.
+pub(super) fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place for one timespec.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    assert_eq!(result, 0, "CLOCK_MONOTONIC is always there");
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Fills `bytes` from the kernel's random source.
+pub(super) fn random(bytes: &mut [u8]) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let rest = &mut bytes[filled..];
+        // SAFETY: `rest` is valid for writes of its length.
+        filled +=
+            uninterrupted(|| checked(unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) }))?;
+    }
+    Ok(())
+}
+
+/// A second descriptor of the same open file, closed on exec.
+pub(super) fn duplicate(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    descriptor.try_clone_to_owned()
+}
+
+/// Writes as much of `buffers` (at most 1024) as the kernel takes at once.
+pub(super) fn write_at(
+    file: BorrowedFd<'_>,
+    buffers: &[IoSlice<'_>],
+    position: Position,
+) -> io::Result<usize> {
+    let position = offset(position)?;
+    // SAFETY: IoSlice has the layout of iovec, and its memory lives through the call.
+    uninterrupted(|| {
+        checked(unsafe {
+            libc::pwritev(file.as_raw_fd(), buffers.as_ptr().cast(), buffers.len() as libc::c_int, position)
+        })
+    })
+}
+
+/// Reads what is in the page cache, up to `memory`'s length, without waiting for the disk. 0: the end of the file.
+/// `WouldBlock`: the first byte is not resident. `Unsupported`: this file system cannot tell.
+pub(super) fn read_resident(
+    file: BorrowedFd<'_>,
+    memory: &mut [MaybeUninit<u8>],
+    position: Position,
+) -> io::Result<usize> {
+    let position = offset(position)?;
+    let vector = libc::iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: memory.len() };
+    // SAFETY: `vector` describes memory that is valid for writes through the call.
+    uninterrupted(|| {
+        checked(unsafe { libc::preadv2(file.as_raw_fd(), &vector, 1, position, libc::RWF_NOWAIT) })
+    })
+}
+
+/// Moves bytes from the page cache to the socket, as many as it takes now. 0: the end of the file.
+pub(super) fn send_file(
+    socket: BorrowedFd<'_>,
+    file: BorrowedFd<'_>,
+    position: Position,
+    bytes: usize,
+) -> io::Result<usize> {
+    let mut position = offset(position)?;
+    // SAFETY: `position` is a valid place for one offset.
+    uninterrupted(|| {
+        checked(unsafe { libc::sendfile(socket.as_raw_fd(), file.as_raw_fd(), &mut position, bytes) })
+    })
+}
+
+/// How many pages of the range are in the page cache, and how many it has.
+pub(super) fn resident_pages(file: BorrowedFd<'_>, position: Position, bytes: u64) -> io::Result<(u64, u64)> {
+    #[repr(C)]
+    struct Range {
+        position: u64,
+        bytes: u64,
+    }
+    #[repr(C)]
+    #[derive(Default)]
+    struct Counts {
+        cached: u64,
+        dirty: u64,
+        write_back: u64,
+        evicted: u64,
+        recently_evicted: u64,
+    }
+    // SAFETY: asks for a constant of the machine.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+    let pages = (position.0 + bytes).div_ceil(page) - position.0 / page;
+    let range = Range { position: position.0, bytes };
+    let mut counts = Counts::default();
+    // SAFETY: both structs have the kernel's layout (`struct cachestat_range`, `struct cachestat`).
+    checked(unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &range, &mut counts, 0) } as isize)?;
+    Ok((counts.cached, pages))
+}
+
+/// Reserves blocks for `[0, bytes)`; the length of the file stays.
+pub(super) fn reserve(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
+    let bytes = offset(Position(bytes))?;
+    // SAFETY: works on the descriptor alone.
+    let result = uninterrupted(|| {
+        checked(unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, bytes) } as isize)
+    });
+    match result {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) => Ok(()),
+        result => result.map(|_| ()),
+    }
+}
+
+/// The next connection that waits at `listener`, non-blocking and closed on exec. `WouldBlock`: none.
+pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, socket2::SockAddr)> {
+    let accept = || {
+        // SAFETY: `accept4` fills the address and its length as `try_init` asks.
+        unsafe {
+            socket2::SockAddr::try_init(|address, length| {
+                let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+                checked(libc::accept4(listener.as_raw_fd(), address.cast(), length, flags) as isize)
+            })
+        }
+    };
+    let (descriptor, address) = uninterrupted(accept)?;
+    // SAFETY: the kernel has just given us this descriptor.
+    Ok((unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }, address))
+}
+
+/// Soft and hard limit of a resource.
+pub(super) fn limit(resource: libc::__rlimit_resource_t) -> io::Result<(u64, u64)> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid place for one rlimit.
+    checked(unsafe { libc::getrlimit(resource, &mut limit) } as isize)?;
+    Ok((limit.rlim_cur, limit.rlim_max))
+}
+
+/// Raises the soft limit of a resource to its hard limit and gives what holds then.
+pub(super) fn raise_limit(resource: libc::__rlimit_resource_t) -> io::Result<u64> {
+    let (soft, hard) = limit(resource)?;
+    if soft < hard {
+        let raised = libc::rlimit { rlim_cur: hard, rlim_max: hard };
+        // SAFETY: `raised` is a valid rlimit.
+        checked(unsafe { libc::setrlimit(resource, &raised) } as isize)?;
+    }
+    Ok(hard)
+}
+
+/// The cores this thread may run on.
+#[derive(Clone, Copy)]
+pub(super) struct Affinity(libc::cpu_set_t);
+
+impl Affinity {
+    pub(super) fn of_this_thread() -> io::Result<Affinity> {
+        // SAFETY: all zeroes is the empty set, and the call fills it.
+        unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            checked(libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) as isize)?;
+            Ok(Affinity(set))
+        }
+    }
+
+    pub(super) fn apply_to_this_thread(&self) -> io::Result<()> {
+        // SAFETY: the set is a valid cpu_set_t.
+        checked(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.0) } as isize)
+            .map(|_| ())
+    }
+}
+
+/// Makes a small ring and closes it.
+pub(super) fn try_io_uring() -> io::Result<()> {
+    // `struct io_uring_params`: 120 bytes, all zero on the way in.
+    let mut parameters = [0u64; 15];
+    // SAFETY: `parameters` has the size and alignment of what the call reads and fills.
+    let ring =
+        checked(
+            unsafe { libc::syscall(libc::SYS_io_uring_setup, 8 as libc::c_uint, parameters.as_mut_ptr()) }
+                as isize,
+        )?;
+    // SAFETY: the kernel has just given us this descriptor.
+    drop(unsafe { OwnedFd::from_raw_fd(ring as RawFd) });
+    Ok(())
+}
+
+/// Tells the kernel now, while there is one thread, that glommio will use `membarrier(2)`; later it takes milliseconds.
+pub(super) fn register_membarrier() {
+    // SAFETY: the call has no memory arguments. Where it fails, glommio does without.
+    unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) };
+}
