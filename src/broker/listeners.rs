@@ -26,7 +26,8 @@ pub fn bound_listeners(config: &BrokerConfig) -> Result<Vec<BoundListener>, Stri
             Host::All => vec![at(Ipv4Addr::UNSPECIFIED.into()), at(Ipv6Addr::UNSPECIFIED.into())],
             Host::Address(address) => vec![at(*address)],
             Host::Name(name) => {
-                let found = look_up(name, listener.port).map_err(|trouble| format!("listener {}: {trouble}", listener.name))?;
+                let found = look_up(name, listener.port)
+                    .map_err(|trouble| format!("listener {}: {trouble}", listener.name))?;
                 found.into_iter().take(1).collect()
             }
         };

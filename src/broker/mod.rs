@@ -6,6 +6,6 @@ mod shard_main;
 mod start;
 mod stop;
 
-pub use process::serve;
 pub use listeners::BoundListener;
+pub use process::serve;
 pub use shard_main::{ShardWork, run_shard, shard_works};

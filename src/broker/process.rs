@@ -23,8 +23,13 @@ pub fn serve(config: BrokerConfig) -> Result<(), String> {
     let (stop_sender, stop) = mailbox(1);
     let (outcome_sender, outcome) = std::sync::mpsc::channel();
     let works = shard_works(&config, count, &listeners, stop, outcome_sender);
-    let shards = run(&cores, reactor, Some(signals), works.into_iter().map(|work| move |runtime| run_shard(runtime, work)).collect())
-        .map_err(|trouble| trouble.to_string())?;
+    let shards = run(
+        &cores,
+        reactor,
+        Some(signals),
+        works.into_iter().map(|work| move |runtime| run_shard(runtime, work)).collect(),
+    )
+    .map_err(|trouble| trouble.to_string())?;
     while let Some(event) = shards.next_event() {
         match event {
             Event::Signal(signal) => {
@@ -44,7 +49,9 @@ fn cores(config: &BrokerConfig) -> Result<Vec<usize>, String> {
     match &config.cores {
         Cores::All => Ok(usable.into_iter().take(SHARDS_MAX).collect()),
         Cores::Only(cores) => match cores.iter().find(|core| !usable.contains(core)) {
-            Some(core) => Err(format!("onrush.cores names core {core}, but this process may use only {usable:?}")),
+            Some(core) => {
+                Err(format!("onrush.cores names core {core}, but this process may use only {usable:?}"))
+            }
             None => Ok(cores.clone()),
         },
     }

@@ -6,10 +6,10 @@ use super::start::{StartRefusal, start_cluster};
 use super::stop::stop_cluster;
 use crate::base::{ShardId, Trouble};
 use crate::config::BrokerConfig;
+use crate::net::serve_arrivals;
+use crate::router::{Links, Router, links};
 use crate::runtime::{Lane, Runtime, mailbox};
 use crate::shard::Shard;
-use crate::router::{Links, Router, links};
-use crate::net::serve_arrivals;
 
 /// What one shard needs to run. It crosses from the main thread to the shard's own.
 pub struct ShardWork<R: Runtime> {

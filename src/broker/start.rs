@@ -9,13 +9,15 @@ use uuid::Uuid;
 use super::listeners::BoundListener;
 use crate::base::{ClusterId, DirectoryId, Map, Offset, PartitionIndex, TopicName, Trouble};
 use crate::config::{BrokerConfig, Durability};
-use crate::metadata::{BrokerEndpoint, BrokerStart, DecodeError, Decision, Image, METADATA_TOPIC, Record, bootstrap_records};
+use crate::metadata::{
+    BrokerEndpoint, BrokerStart, Decision, DecodeError, Image, METADATA_TOPIC, Record, bootstrap_records,
+};
+use crate::net::accept_connections;
+use crate::router::{METADATA_PARTITION, Router};
 use crate::runtime::{Lane, Listener, Runtime};
+use crate::shard::{AppendRefusal, FolderCheckpoints, QueryRefusal};
 use crate::storage::format::OffsetCheckpoint;
 use crate::storage::{FolderStart, FolderTrouble, LogFolder};
-use crate::shard::{AppendRefusal, FolderCheckpoints, QueryRefusal};
-use crate::router::{METADATA_PARTITION, Router};
-use crate::net::accept_connections;
 
 /// Kafka's number for a listener without TLS or SASL.
 const PLAINTEXT: i16 = 0;
@@ -35,11 +37,18 @@ impl fmt::Display for StartRefusal {
         match self {
             StartRefusal::Folder(trouble) => trouble.fmt(f),
             StartRefusal::Trouble(trouble) => trouble.fmt(f),
-            StartRefusal::MetadataUnreadable(refusal) => write!(f, "the metadata log cannot be read: {refusal:?}"),
-            StartRefusal::MetadataRecord { offset, error } => {
-                write!(f, "the metadata log has a record at offset {offset} that this version cannot read: {error:?}")
+            StartRefusal::MetadataUnreadable(refusal) => {
+                write!(f, "the metadata log cannot be read: {refusal:?}")
             }
-            StartRefusal::MetadataUnwritable(refusal) => write!(f, "the metadata log cannot be written: {refusal:?}"),
+            StartRefusal::MetadataRecord { offset, error } => {
+                write!(
+                    f,
+                    "the metadata log has a record at offset {offset} that this version cannot read: {error:?}"
+                )
+            }
+            StartRefusal::MetadataUnwritable(refusal) => {
+                write!(f, "the metadata log cannot be written: {refusal:?}")
+            }
         }
     }
 }
@@ -99,9 +108,11 @@ async fn load_metadata<R: Runtime>(router: &Rc<Router<R>>) -> Result<(), StartRe
     shard.host_metadata_log(METADATA_PARTITION);
     let mut records: Vec<(Offset, Record)> = Vec::new();
     let mut refusal = None;
-    let read = shard.read_records(METADATA_PARTITION, |offset, _, value| match Record::decode(value.unwrap_or_default()) {
-        Ok(record) => records.push((offset, record)),
-        Err(error) => refusal = refusal.take().or(Some(StartRefusal::MetadataRecord { offset, error })),
+    let read = shard.read_records(METADATA_PARTITION, |offset, _, value| {
+        match Record::decode(value.unwrap_or_default()) {
+            Ok(record) => records.push((offset, record)),
+            Err(error) => refusal = refusal.take().or(Some(StartRefusal::MetadataRecord { offset, error })),
+        }
     });
     read.await.map_err(StartRefusal::MetadataUnreadable)?;
     if let Some(refusal) = refusal {
@@ -134,11 +145,14 @@ async fn remove_strays<R: Runtime>(
     Ok(())
 }
 
+/// Open listeners with the places of their settings, and what they are advertised as.
+type Listening<R> = (Vec<(usize, <R as Runtime>::Listener)>, Vec<BrokerEndpoint>);
+
 /// Begins to listen on every address. IPv6 may be missing where IPv4 is there too.
 fn listen<R: Runtime>(
     router: &Rc<Router<R>>,
     listeners: &[BoundListener],
-) -> Result<(Vec<(usize, R::Listener)>, Vec<BrokerEndpoint>), StartRefusal> {
+) -> Result<Listening<R>, StartRefusal> {
     let mut listening = Vec::new();
     let mut endpoints = Vec::new();
     for (index, bound) in listeners.iter().enumerate() {
@@ -153,7 +167,9 @@ fn listen<R: Runtime>(
                     port = listener.local_address().port();
                     listening.push((index, listener));
                 }
-                Err(trouble) if place > 0 && address.is_ipv6() => tracing::info!(%trouble, "listening without IPv6"),
+                Err(trouble) if place > 0 && address.is_ipv6() => {
+                    tracing::info!(%trouble, "listening without IPv6")
+                }
                 Err(trouble) => return Err(StartRefusal::Trouble(trouble)),
             }
         }
@@ -184,7 +200,8 @@ async fn enter_cluster<R: Runtime>(
     let entered = router.decide(move |controller, _| {
         let is_fresh = controller.image.brokers().next().is_none();
         let mut records = if is_fresh { bootstrap_records() } else { Vec::new() };
-        let next_offset = controller.image.next_offset() + i64::try_from(records.len()).expect("a few records");
+        let next_offset =
+            controller.image.next_offset() + i64::try_from(records.len()).expect("a few records");
         records.extend(controller.start_broker(start, next_offset));
         Decision { records, answer: () }
     });
@@ -192,13 +209,17 @@ async fn enter_cluster<R: Runtime>(
 }
 
 fn random_id<R: Runtime>(runtime: &R) -> Uuid {
-    uuid::Builder::from_u128(u128::from(runtime.random()) << 64 | u128::from(runtime.random())).with_version(uuid::Version::Random).into_uuid()
+    uuid::Builder::from_u128(u128::from(runtime.random()) << 64 | u128::from(runtime.random()))
+        .with_version(uuid::Version::Random)
+        .into_uuid()
 }
 
 /// One line that says where the broker is, what it keeps and where, and what to type next.
 fn say_started(config: &BrokerConfig, shards: u16, listeners: &[BoundListener], image: &Image) {
-    let endpoints = image.broker(config.node_id).map(|broker| broker.endpoints.as_slice()).unwrap_or_default();
-    let shown: Vec<String> = endpoints.iter().map(|endpoint| format!("{}:{}", endpoint.host, endpoint.port)).collect();
+    let endpoints =
+        image.broker(config.node_id).map(|broker| broker.endpoints.as_slice()).unwrap_or_default();
+    let shown: Vec<String> =
+        endpoints.iter().map(|endpoint| format!("{}:{}", endpoint.host, endpoint.port)).collect();
     let durability = match config.durability {
         Durability::Disk => "acknowledged records are on disk",
         Durability::Os => "acknowledged records are in the page cache only",

@@ -4,9 +4,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::base::{BrokerEpoch, Trouble};
+use crate::router::Router;
 use crate::runtime::Runtime;
 use crate::shard::ClosedLogs;
-use crate::router::Router;
 
 /// How long connections are given to end what is in flight.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
@@ -33,16 +33,18 @@ pub async fn stop_cluster<R: Runtime>(router: &Rc<Router<R>>) -> Result<(), Trou
     folder.write_recovery_points(&all.recovery_points).await?;
     folder.write_high_watermarks(&all.recovery_points).await?;
     if all.in_order {
-        let image = router.shard.image.borrow();
-        let broker = image.broker(router.shard.config.node_id);
-        let broker_epoch = broker.map_or(BrokerEpoch(-1), |broker| broker.broker_epoch);
-        drop(image);
+        let broker_epoch = own_broker_epoch(router);
         folder.mark_clean(broker_epoch).await?;
         tracing::info!("stopped; the data folder is in order");
     } else {
         tracing::warn!("stopped; the next start will look at the logs, since not all could be closed");
     }
     Ok(())
+}
+
+fn own_broker_epoch<R: Runtime>(router: &Router<R>) -> BrokerEpoch {
+    let image = router.shard.image.borrow();
+    image.broker(router.shard.config.node_id).map_or(BrokerEpoch(-1), |broker| broker.broker_epoch)
 }
 
 async fn drain_connections<R: Runtime>(router: &Rc<Router<R>>) {

@@ -23,8 +23,8 @@ use crate::shard::{Bell, Completer, Completion, Shard, completion};
 
 pub use controller::{CONTROLLER_SHARD, METADATA_PARTITION};
 pub use links::{ConnectionFacts, Links, MovedConnection, links};
-pub use producer_ids::ProducerIdRefusal;
 pub use placement::{coordinator_partition, shard_of};
+pub use producer_ids::ProducerIdRefusal;
 
 /// The answer of a piece of work on its way back.
 type Parcelled = Box<dyn Any + Send>;

@@ -19,7 +19,7 @@ impl<R: Runtime> Router<R> {
     pub async fn next_producer_id(self: &Rc<Self>) -> Result<ProducerId, ProducerIdRefusal> {
         let ids = &self.shard.producer_ids;
         loop {
-            if let Some(id) = ids.borrow_mut().next() {
+            if let Some(id) = ids.borrow_mut().take() {
                 return Ok(id);
             }
             let _turn = self.shard.producer_ids_turn.take(1).await;
@@ -30,7 +30,10 @@ impl<R: Runtime> Router<R> {
                 Ok(decision) => Decision { records: decision.records, answer: Ok(decision.answer) },
                 Err(error) => Decision { records: Vec::new(), answer: Err(error) },
             });
-            let block = decided.await.map_err(|_| ProducerIdRefusal::Unavailable)?.map_err(ProducerIdRefusal::Refused)?;
+            let block = decided
+                .await
+                .map_err(|_| ProducerIdRefusal::Unavailable)?
+                .map_err(ProducerIdRefusal::Refused)?;
             ids.borrow_mut().refill(block.first, block.end());
         }
     }

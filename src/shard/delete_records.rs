@@ -25,7 +25,11 @@ impl<R: Runtime> Shard<R> {
     ) -> Result<Offset, DeleteRecordsRefusal> {
         let replica = self.open_replica_of(partition).await.map_err(DeleteRecordsRefusal::Unavailable)?;
         let may_delete = replica.config.borrow().cleanup_policy.delete;
-        let moved = replica.rules.borrow_mut().delete_records(before, may_delete).map_err(DeleteRecordsRefusal::Refused)?;
+        let moved = replica
+            .rules
+            .borrow_mut()
+            .delete_records(before, may_delete)
+            .map_err(DeleteRecordsRefusal::Refused)?;
         replica.purgatory.release(&replica.rules.borrow());
         Ok(moved)
     }

@@ -53,7 +53,12 @@ impl LogStarts {
 impl<R: Runtime> Shard<R> {
     /// Writes down that a log begins at `offset`; on return it outlives a power cut. Calls that come while the file is being
     /// written share the next writing. On shard 0 alone.
-    pub async fn save_log_start(&self, topic: TopicName, partition: PartitionIndex, offset: Offset) -> Result<(), Trouble> {
+    pub async fn save_log_start(
+        &self,
+        topic: TopicName,
+        partition: PartitionIndex,
+        offset: Offset,
+    ) -> Result<(), Trouble> {
         let starts = &self.log_starts;
         {
             let mut offsets = starts.offsets.borrow_mut();

@@ -39,8 +39,8 @@ pub use data_plane::{AppendOrder, AppendRefusal, Appended, QueryRefusal, WatchOr
 pub use delete_records::DeleteRecordsRefusal;
 pub use log_limiter::LogLimiter;
 pub use log_starts::LogStarts;
-pub use producer_ids::ProducerIds;
 pub use offsets::{FoundTimestamp, OffsetQuery, OffsetSearch};
+pub use producer_ids::ProducerIds;
 pub use read::{Read, ReadOrder, SharedRead};
 pub use replica::Replica;
 pub use settings::{connection_idle_max, produce_rules};

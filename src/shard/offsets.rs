@@ -34,13 +34,19 @@ pub struct FoundTimestamp {
 }
 
 impl FoundTimestamp {
-    pub const NONE: FoundTimestamp =
-        FoundTimestamp { offset: Offset::NONE, timestamp: TimestampMs::NONE, leader_epoch: LeaderEpoch::NONE };
+    pub const NONE: FoundTimestamp = FoundTimestamp {
+        offset: Offset::NONE,
+        timestamp: TimestampMs::NONE,
+        leader_epoch: LeaderEpoch::NONE,
+    };
 }
 
 impl<R: Runtime> Shard<R> {
     /// Answers each query, in the order given.
-    pub async fn find_offsets(self: &Rc<Self>, queries: Vec<OffsetQuery>) -> Vec<Result<FoundTimestamp, QueryRefusal>> {
+    pub async fn find_offsets(
+        self: &Rc<Self>,
+        queries: Vec<OffsetQuery>,
+    ) -> Vec<Result<FoundTimestamp, QueryRefusal>> {
         let mut results = Vec::with_capacity(queries.len());
         for query in queries {
             results.push(self.find_offset(&query).await);
@@ -53,7 +59,8 @@ impl<R: Runtime> Shard<R> {
         let log = replica.log.get().expect("an open replica has its log");
         let (epoch, isolation) = (query.current_leader_epoch, query.isolation);
         if let OffsetSearch::Place(spec) = query.search {
-            let found = replica.rules.borrow().find_offset(spec, epoch, isolation).map_err(QueryRefusal::Refused)?;
+            let found =
+                replica.rules.borrow().find_offset(spec, epoch, isolation).map_err(QueryRefusal::Refused)?;
             let (offset, leader_epoch) = (found.offset, found.leader_epoch);
             return Ok(FoundTimestamp { offset, timestamp: TimestampMs::NONE, leader_epoch });
         }

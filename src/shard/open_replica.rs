@@ -71,7 +71,7 @@ impl<R: Runtime> Shard<R> {
                 rules.finish_recovery(opened.log_start_offset, opened.log_end_offset);
                 Ok((log, rules))
             }
-            Err(OpenTrouble::Disk(trouble)) if trouble.is_not_found() => self.create_log(replica).await,
+            Err(OpenTrouble::NoFolder) => self.create_log(replica).await,
             Err(OpenTrouble::OtherTopic { found }) => {
                 tracing::warn!(folder = %replica.folder.display(), %found, "the folder of another topic of this name is moved away");
                 self.retire_folder(replica).await?;

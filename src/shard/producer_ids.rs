@@ -19,7 +19,7 @@ impl ProducerIds {
         self.next >= self.end
     }
     /// Takes the next id, if one is left.
-    pub fn next(&mut self) -> Option<ProducerId> {
+    pub fn take(&mut self) -> Option<ProducerId> {
         let id = self.next;
         let given = !self.is_empty();
         self.next = ProducerId(id.0 + i64::from(given));
@@ -38,9 +38,9 @@ mod tests {
     #[test]
     fn a_block_gives_each_id_once() {
         let mut ids = ProducerIds::default();
-        assert_eq!(ids.next(), None);
+        assert_eq!(ids.take(), None);
         ids.refill(ProducerId(5), ProducerId(7));
-        assert_eq!([ids.next(), ids.next(), ids.next()], [Some(ProducerId(5)), Some(ProducerId(6)), None]);
+        assert_eq!([ids.take(), ids.take(), ids.take()], [Some(ProducerId(5)), Some(ProducerId(6)), None]);
         assert!(ids.is_empty());
     }
 }

@@ -2,16 +2,18 @@
 
 use std::rc::Rc;
 
-use kafka_protocol::messages::delete_records_response::{DeleteRecordsPartitionResult, DeleteRecordsTopicResult};
+use kafka_protocol::messages::delete_records_response::{
+    DeleteRecordsPartitionResult, DeleteRecordsTopicResult,
+};
 use kafka_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
 
-use super::topics::{TopicAsked, partition_of};
 use super::super::context::RequestContext;
 use super::super::outcome::Outcome;
+use super::topics::{TopicAsked, partition_of};
 use crate::base::{Offset, TopicName};
 use crate::metadata::is_internal_topic;
-use crate::runtime::Runtime;
 use crate::protocol::{ErrorCode, RequestHeader, delete_records_code};
+use crate::runtime::Runtime;
 
 pub async fn handle<R: Runtime>(
     context: Rc<RequestContext<R>>,

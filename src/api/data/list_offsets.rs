@@ -4,17 +4,19 @@
 use std::rc::Rc;
 
 use kafka_protocol::messages::list_offsets_request::ListOffsetsPartition;
-use kafka_protocol::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
+use kafka_protocol::messages::list_offsets_response::{
+    ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
+};
 use kafka_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
 
-use super::topics::{TopicAsked, partition_of};
 use super::super::context::RequestContext;
 use super::super::outcome::Outcome;
+use super::topics::{TopicAsked, partition_of};
 use crate::base::{LeaderEpoch, Map, ShardId, TimestampMs, TopicPartition};
 use crate::partition::{IsolationLevel, OffsetSpec};
+use crate::protocol::{ErrorCode, RequestHeader, query_code};
 use crate::runtime::Runtime;
 use crate::shard::{FoundTimestamp, OffsetQuery, OffsetSearch, QueryRefusal};
-use crate::protocol::{ErrorCode, RequestHeader, query_code};
 
 /// Where the answer of one partition entry comes from.
 enum Entry {
@@ -31,7 +33,10 @@ pub async fn handle<R: Runtime>(
     let entries = plan(&context, &header, &request, &mut queries);
     let mut waits = Vec::with_capacity(queries.len());
     for (owner, queries) in queries {
-        waits.push((owner, context.router.on(owner, move |shard| async move { shard.find_offsets(queries).await })));
+        waits.push((
+            owner,
+            context.router.on(owner, move |shard| async move { shard.find_offsets(queries).await }),
+        ));
     }
     let mut found: Map<ShardId, Vec<Result<FoundTimestamp, QueryRefusal>>> = Map::default();
     for (owner, wait) in waits {
@@ -47,7 +52,9 @@ pub async fn handle<R: Runtime>(
             }
         };
         let partitions = topic.partitions.iter().zip(entries).map(resolve).collect();
-        response.topics.push(ListOffsetsTopicResponse::default().with_name(topic.name.clone()).with_partitions(partitions));
+        response.topics.push(
+            ListOffsetsTopicResponse::default().with_name(topic.name.clone()).with_partitions(partitions),
+        );
     }
     Outcome::answer(&header, &response)
 }
@@ -59,11 +66,16 @@ fn plan<R: Runtime>(
     queries: &mut Map<ShardId, Vec<OffsetQuery>>,
 ) -> Vec<Vec<Entry>> {
     let image = context.shard().image.borrow();
-    let isolation = if request.isolation_level == 1 { IsolationLevel::ReadCommitted } else { IsolationLevel::ReadUncommitted };
+    let isolation = if request.isolation_level == 1 {
+        IsolationLevel::ReadCommitted
+    } else {
+        IsolationLevel::ReadUncommitted
+    };
     let duplicated = duplicates(request);
     let mut all = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
-        let resolved = TopicAsked { name: &topic.name, topic_id: uuid::Uuid::nil(), by_id: false }.resolve(&image);
+        let resolved =
+            TopicAsked { name: &topic.name, topic_id: uuid::Uuid::nil(), by_id: false }.resolve(&image);
         let mut entry = |asked: &ListOffsetsPartition| {
             let index = asked.partition_index;
             if duplicated.contains(&(topic.name.to_string(), index)) {
@@ -92,7 +104,8 @@ fn ask<R: Runtime>(
     queries: &mut Map<ShardId, Vec<OffsetQuery>>,
 ) -> Entry {
     let owner = context.owner_of(partition);
-    let current_leader_epoch = (asked.current_leader_epoch >= 0).then_some(LeaderEpoch(asked.current_leader_epoch));
+    let current_leader_epoch =
+        (asked.current_leader_epoch >= 0).then_some(LeaderEpoch(asked.current_leader_epoch));
     let queries = queries.entry(owner).or_default();
     queries.push(OffsetQuery { partition, current_leader_epoch, isolation, search });
     Entry::Asked { owner, index: queries.len() - 1 }

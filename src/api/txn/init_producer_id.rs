@@ -9,9 +9,9 @@ use kafka_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse, Pr
 
 use super::super::context::RequestContext;
 use super::super::outcome::Outcome;
-use crate::runtime::Runtime;
-use crate::router::ProducerIdRefusal;
 use crate::protocol::{ErrorCode, RequestHeader};
+use crate::router::ProducerIdRefusal;
+use crate::runtime::Runtime;
 
 /// `transaction.max.timeout.ms` of Kafka.
 const TRANSACTION_TIMEOUT_MS_MAX: i32 = 900_000;

@@ -25,6 +25,7 @@ use std::fs;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -112,6 +113,7 @@ impl Runtime for GlommioRuntime {
     type Listener = GlommioListener;
     type Stream = GlommioStream;
     type Parcel = Parcel;
+    type Lock = OwnedFd;
 
     fn shard(&self) -> ShardId {
         self.0.id
@@ -186,6 +188,16 @@ impl Runtime for GlommioRuntime {
 
     async fn sync_folder(&self, path: &Path) -> Result<(), Trouble> {
         self.on_path("sync folder", path, |path| fs::File::open(path)?.sync_all()).await
+    }
+
+    fn lock_file(&self, path: &Path) -> Result<OwnedFd, Trouble> {
+        let lock = || -> io::Result<OwnedFd> {
+            let file =
+                fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+            system_calls::lock(file.as_fd())?;
+            Ok(file.into())
+        };
+        lock().map_err(|cause| Trouble::new("lock", path, cause))
     }
 
     fn listen(&self, address: SocketAddr) -> Result<GlommioListener, Trouble> {

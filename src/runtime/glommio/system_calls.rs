@@ -137,6 +137,19 @@ pub(super) fn reserve(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     }
 }
 
+/// Takes the whole file for this open file description, until that is closed. `WouldBlock`: somebody has it.
+pub(super) fn lock(file: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: all zeroes is the whole file from its beginning, and no process (as the kernel asks for this kind of lock).
+    let mut whole: libc::flock = unsafe { std::mem::zeroed() };
+    whole.l_type = libc::F_WRLCK as libc::c_short;
+    // SAFETY: the call reads one flock.
+    let result = checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &whole) } as isize);
+    match result {
+        Err(error) if error.raw_os_error() == Some(libc::EACCES) => Err(io::ErrorKind::WouldBlock.into()),
+        result => result.map(|_| ()),
+    }
+}
+
 /// The next connection that waits at `listener`, non-blocking and closed on exec. `WouldBlock`: none.
 pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, socket2::SockAddr)> {
     let accept = || {
