@@ -254,7 +254,11 @@ impl<R: Runtime> Log<R> {
         self.0.log_end_offset.set(end);
         self.0.marks.borrow_mut().add(Mark { offset: end, segment: segment.base_offset, position });
         if entries_wait {
-            segment.write_indexes(&self.0.files).await?;
+            match segment.write_indexes(&self.0.files).await {
+                // The batches are in the log; the entries wait on in memory, with the next ones, for room.
+                Err(trouble) if trouble.is_disk_full() => {}
+                written => written?,
+            }
         }
         Ok(())
     }

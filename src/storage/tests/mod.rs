@@ -4,6 +4,7 @@ mod append_read;
 mod crash;
 mod damage;
 mod folder;
+mod kafka_folder;
 mod model;
 mod retention;
 mod times;
