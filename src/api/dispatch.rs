@@ -8,6 +8,7 @@ use super::admin;
 use super::cluster;
 use super::context::RequestContext;
 use super::data;
+use super::group;
 use super::outcome::Outcome;
 use super::txn;
 use crate::protocol::{RequestHeader, is_served};
@@ -66,6 +67,16 @@ pub fn begin<R: Runtime>(
         RequestKind::DescribeConfigs(request) => {
             Box::pin(admin::describe_configs::handle(context, header, request))
         }
+        RequestKind::OffsetCommit(request) => Box::pin(group::offset_commit::handle(context, header, request)),
+        RequestKind::OffsetFetch(request) => Box::pin(group::offset_fetch::handle(context, header, request)),
+        RequestKind::JoinGroup(request) => Box::pin(group::join_group::handle(context, header, request)),
+        RequestKind::Heartbeat(request) => Box::pin(group::heartbeat::handle(context, header, request)),
+        RequestKind::LeaveGroup(request) => Box::pin(group::leave_group::handle(context, header, request)),
+        RequestKind::SyncGroup(request) => Box::pin(group::sync_group::handle(context, header, request)),
+        RequestKind::DescribeGroups(request) => Box::pin(group::describe_groups::handle(context, header, request)),
+        RequestKind::ListGroups(request) => Box::pin(group::list_groups::handle(context, header, request)),
+        RequestKind::DeleteGroups(request) => Box::pin(group::delete_groups::handle(context, header, request)),
+        RequestKind::OffsetDelete(request) => Box::pin(group::offset_delete::handle(context, header, request)),
         _ => Box::pin(std::future::ready(Outcome::Close(format!("{:?} has no handler", header.key)))),
     }
 }

@@ -6,6 +6,7 @@ mod context;
 mod creation;
 mod data;
 mod dispatch;
+mod group;
 mod interest;
 mod operations;
 mod outcome;

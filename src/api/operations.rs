@@ -5,6 +5,8 @@
 pub const NOT_ASKED: i32 = i32::MIN;
 /// Read, write, create, delete, alter, describe, describe configs, alter configs.
 pub const TOPIC: i32 = bits(&[3, 4, 5, 6, 7, 8, 10, 11]);
+/// Read, delete, describe, describe configs, alter configs.
+pub const GROUP: i32 = bits(&[3, 6, 8, 10, 11]);
 /// Create, alter, describe, cluster action, describe configs, alter configs, idempotent write.
 pub const CLUSTER: i32 = bits(&[5, 7, 8, 9, 10, 11, 12]);
 

@@ -37,7 +37,7 @@ pub(super) enum ClassicState {
 }
 
 /// The type of these groups in ListGroups.
-const CLASSIC_TYPE: &str = "Classic";
+const CLASSIC_TYPE: &str = "classic";
 
 impl ClassicState {
     pub fn name(self) -> &'static str {
