@@ -4,8 +4,10 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use futures_lite::future;
 
 use super::read_buffer::ReadBuffer;
 use crate::api::{self, Outcome, RequestContext};
@@ -23,6 +25,8 @@ const IN_FLIGHT_MAX: usize = 128;
 const UNBUDGETED_FRAME_BYTES_MAX: usize = 64 * 1024;
 /// Data requests in a row that touched only other shards before the connection is moved again.
 const FOREIGN_REQUESTS_BEFORE_MOVE: u32 = 32;
+/// Pause before a connection looks again whether another shard takes letters.
+const CONGESTION_PAUSE: Duration = Duration::from_millis(1);
 /// Answers are sent once this much waits, even when more are ready.
 const SEND_BATCH_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -32,7 +36,7 @@ type Answer<R> = Pin<Box<dyn Future<Output = Outcome<<R as Runtime>::File>>>>;
 struct InFlight<R: Runtime> {
     answer: Answer<R>,
     /// Bytes of the frame, given back with the answer.
-    _memory: Option<Share>,
+    _memory: Share,
 }
 
 /// Why the loop goes on.
@@ -42,6 +46,8 @@ enum Turn<F> {
     /// Bytes have come; 0: the peer has ended.
     Read(usize),
     MemoryGranted(Share),
+    /// Another shard's mailbox was full a moment ago.
+    Relieved,
     Stop,
     Idle,
 }
@@ -88,6 +94,7 @@ pub async fn serve_connection<R: Runtime>(
         memory_wanted: None,
         placed: false,
         foreign_requests: 0,
+        refused: None,
     };
     let end = connection.run().await;
     if let End::Moved { owner } = end {
@@ -129,18 +136,24 @@ struct Connection<R: Runtime> {
     /// Whether a data request has decided on the shard.
     placed: bool,
     foreign_requests: u32,
+    /// What the peer sent that ends the connection.
+    refused: Option<String>,
 }
 
 impl<R: Runtime> Connection<R> {
     async fn run(&mut self) -> End {
         loop {
             self.context.router.poll_mail();
-            if let Err(end) = self.begin_requests() {
-                let send_first = matches!(end, End::Refused(_)) && !self.out.is_empty();
-                if send_first && let Err(trouble) = self.stream.send(&mut self.out).await {
-                    return End::Refused(trouble.to_string());
-                }
-                return end;
+            match self.begin_requests() {
+                // What came before is answered before the connection ends.
+                Err(End::Refused(why)) => self.refused = Some(why),
+                Err(end) => return end,
+                Ok(()) => {}
+            }
+            if self.in_flight.is_empty()
+                && let Some(why) = self.refused.take()
+            {
+                return End::Refused(why);
             }
             match self.turn().await {
                 Err(trouble) => return End::Refused(trouble),
@@ -150,7 +163,7 @@ impl<R: Runtime> Connection<R> {
                     }
                 }
                 Ok(Turn::Read(0) | Turn::Stop) => return End::Quiet,
-                Ok(Turn::Read(_)) => {}
+                Ok(Turn::Read(_) | Turn::Relieved) => {}
                 Ok(Turn::MemoryGranted(share)) => self.memory = Some(share),
                 Ok(Turn::Idle) => {
                     let deadline = idle_deadline(&self.shard, self.last_activity);
@@ -182,7 +195,15 @@ impl<R: Runtime> Connection<R> {
             if !produce && !self.in_flight.is_empty() {
                 return Ok(());
             }
-            let Some(frame) = take_frame(&mut self.buffer.bytes, frame_bytes) else { return Ok(()) };
+            if self.buffer.bytes.len() < FRAME_LENGTH_BYTES + frame_bytes {
+                return Ok(());
+            }
+            let Some(memory) = self.memory.take().or_else(|| self.shard.memory.try_take(frame_bytes as u64))
+            else {
+                self.want_memory(frame_bytes);
+                return Ok(());
+            };
+            let frame = take_frame(&mut self.buffer.bytes, frame_bytes).expect("all of it is there");
             let mut body = frame.clone();
             let header = read_header(&mut body).map_err(|refusal| refused(refusal.to_string()))?;
             let request = if api::body_can_be_read(&header) {
@@ -197,14 +218,22 @@ impl<R: Runtime> Connection<R> {
                 return Err(End::Moved { owner });
             }
             let answer = api::begin(&self.context, header, request);
-            self.in_flight.push_back(InFlight { answer, _memory: self.memory.take() });
+            self.in_flight.push_back(InFlight { answer, _memory: memory });
             self.last_activity = self.shard.runtime.now();
         }
         Ok(())
     }
 
+    fn want_memory(&mut self, frame_bytes: usize) {
+        let budget = self.shard.memory.clone();
+        self.memory_wanted = Some(Box::pin(async move { budget.take(frame_bytes as u64).await }));
+    }
+
     fn may_begin(&self) -> bool {
-        self.in_flight.len() < IN_FLIGHT_MAX && self.out.is_empty() && !self.context.router.is_congested()
+        self.refused.is_none()
+            && self.in_flight.len() < IN_FLIGHT_MAX
+            && self.out.is_empty()
+            && !self.context.router.is_congested()
     }
 
     /// The shard this connection had better live on. Asked at its first data request, and later only after many that
@@ -241,18 +270,23 @@ impl<R: Runtime> Connection<R> {
             && self.memory.is_none()
             && self.memory_wanted.is_none()
         {
-            let budget = self.shard.memory.clone();
-            self.memory_wanted = Some(Box::pin(async move { budget.take(bytes as u64).await }));
+            self.want_memory(bytes);
         }
         // A connection that waits for its turn still reads a little, so as to notice that its peer has left.
         let read_ahead = !waits_for_its_turn
             || self.buffer.bytes.len() < whole_bytes.unwrap_or(0) + UNBUDGETED_FRAME_BYTES_MAX;
-        let may_read = self.in_flight.len() < IN_FLIGHT_MAX && self.memory_wanted.is_none() && read_ahead;
+        let may_read = self.refused.is_none()
+            && self.in_flight.len() < IN_FLIGHT_MAX
+            && self.memory_wanted.is_none()
+            && read_ahead;
         if self.in_flight.is_empty() {
             self.buffer.shrink_when_empty();
         }
         let shard = self.shard.clone();
         let stop = shard.stop.watch();
+        let congested = self.context.router.is_congested();
+        let mut relieved =
+            congested.then(|| Box::pin(shard.runtime.sleep_until(shard.runtime.now() + CONGESTION_PAUSE)));
         poll_fn(|context| {
             if let Some(first) = self.in_flight.front_mut()
                 && let Poll::Ready(outcome) = first.answer.as_mut().poll(context)
@@ -268,6 +302,11 @@ impl<R: Runtime> Connection<R> {
             }
             if may_read && let Poll::Ready(read) = self.poll_read(context, whole_bytes) {
                 return Poll::Ready(read);
+            }
+            if let Some(relieved) = &mut relieved
+                && relieved.as_mut().poll(context).is_ready()
+            {
+                return Poll::Ready(Ok(Turn::Relieved));
             }
             if self.in_flight.is_empty() && stop.poll(context).is_ready() {
                 return Poll::Ready(Ok(Turn::Stop));
@@ -316,9 +355,24 @@ impl<R: Runtime> Connection<R> {
         }
         if !self.out.is_empty() {
             self.last_activity = self.shard.runtime.now();
-            self.stream.send(&mut self.out).await.map_err(|trouble| End::Refused(trouble.to_string()))?;
+            self.send_out().await?;
         }
         close.map_or(Ok(()), Err)
+    }
+
+    /// Sends what waits. A peer that takes nothing for as long as a connection may be idle is given up.
+    async fn send_out(&mut self) -> Result<(), End> {
+        let deadline = idle_deadline(&self.shard, self.shard.runtime.now());
+        let sent = async { Some(self.stream.send(&mut self.out).await) };
+        let late = async {
+            self.shard.runtime.sleep_until(deadline).await;
+            None
+        };
+        match future::or(sent, late).await {
+            Some(Ok(())) => Ok(()),
+            Some(Err(trouble)) => Err(End::Refused(trouble.to_string())),
+            None => Err(End::Refused("its peer takes no answers".into())),
+        }
     }
 
     fn next_ready(&mut self, context: &mut Context<'_>) -> Option<Outcome<R::File>> {
@@ -330,4 +384,4 @@ impl<R: Runtime> Connection<R> {
 }
 
 /// Shortest pause between two looks at an idle connection.
-const PATIENCE: std::time::Duration = std::time::Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_millis(100);

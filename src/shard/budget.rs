@@ -37,11 +37,10 @@ impl Budget {
     /// Waits for `amount` (more than the whole budget counts as all of it: one frame of the largest size always gets
     /// through). First come, first served, so that a large frame is not starved. Dropping it half-way is safe.
     pub async fn take(self: &Rc<Self>, amount: u64) -> Share {
-        let amount = amount.min(self.limit);
-        if self.waiting.borrow().is_empty() && self.free.get() >= amount {
-            self.free.set(self.free.get() - amount);
-            return Share { budget: self.clone(), amount };
+        if let Some(share) = self.try_take(amount) {
+            return share;
         }
+        let amount = amount.min(self.limit);
         let ticket = Rc::new(Ticket { amount, granted: Cell::new(false), waker: RefCell::default() });
         self.waiting.borrow_mut().push_back(ticket.clone());
         let place = Place { budget: self, ticket };
@@ -55,6 +54,16 @@ impl Budget {
         .await;
         place.ticket.granted.set(false);
         Share { budget: self.clone(), amount }
+    }
+
+    /// `amount` if it is free and nobody waits.
+    pub fn try_take(self: &Rc<Self>, amount: u64) -> Option<Share> {
+        let amount = amount.min(self.limit);
+        if !self.waiting.borrow().is_empty() || self.free.get() < amount {
+            return None;
+        }
+        self.free.set(self.free.get() - amount);
+        Some(Share { budget: self.clone(), amount })
     }
 
     fn give_back(&self, amount: u64) {
@@ -118,6 +127,7 @@ mod tests {
         drop(first);
         drop(large);
         let share = block_on(small);
+        assert!(budget.try_take(91).is_none() && budget.try_take(90).is_some());
         assert_eq!(budget.used(), 10);
         drop(share);
         assert_eq!(budget.used(), 0);
