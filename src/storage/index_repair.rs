@@ -1,7 +1,7 @@
 use std::rc::Rc;
 
 use super::log::{Inner, Log};
-use super::scan::{ScanRules, scan_segment};
+use super::scan::{ScanRules, Scanned, scan_segment};
 use super::segment::Segment;
 use super::sparse_index::IndexTrouble;
 use crate::base::{Offset, Trouble};
@@ -28,7 +28,8 @@ pub(super) async fn rebuild_indexes<R: Runtime>(
         gaps_allowed: true,
         index_interval_bytes: log.settings().index_interval_bytes,
     };
-    let mut scanned = scan_segment(runtime, &file, rules, |_, _| {}).await?;
+    let mut scanned =
+        scan_segment(runtime, &file, rules, Scanned::nothing(rules.base_offset), |_, _| {}).await?;
     scanned.finish();
     tracing::warn!(
         segment = %segment.base_offset, folder = %log.folder().display(), entries = scanned.offsets.len(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::log::{Inner, Log};
 use super::names::{DELETED, FileKind};
-use super::scan::{ScanRules, scan_segment};
+use super::scan::{ScanRules, Scanned, scan_segment};
 use super::segment::Segment;
 use super::small_file::remove_if_there;
 use crate::base::{Offset, Trouble};
@@ -98,7 +98,8 @@ impl<R: Runtime> Log<R> {
             gaps_allowed: true,
             index_interval_bytes: self.settings().index_interval_bytes,
         };
-        let scanned = scan_segment(runtime, &file, rules, |_, _| {}).await?;
+        let scanned =
+            scan_segment(runtime, &file, rules, Scanned::nothing(rules.base_offset), |_, _| {}).await?;
         let end = scanned.next_offset;
         file.truncate(scanned.bytes).await?;
         file.sync().await?;

@@ -36,9 +36,11 @@ pub(super) struct ScanRules {
     pub(super) index_interval_bytes: u64,
 }
 
-/// What a scan has found.
+/// What a scan has found so far.
 #[derive(Debug)]
 pub(super) struct Scanned {
+    /// The last entries of the indexes before the scan; without any, those found are all there are.
+    before: (Option<OffsetEntry>, Option<TimeEntry>),
     /// Bytes up to which the segment is to be kept.
     pub(super) bytes: u64,
     /// Offset after the last batch that is kept.
@@ -52,27 +54,18 @@ pub(super) struct Scanned {
     pub(super) first_timestamp: Option<TimestampMs>,
 }
 
-/// Reads all batches of a segment, checks length, magic, offsets and CRC of each, makes the index entries anew, and gives
+/// Reads all batches of a segment from where `scanned` stands, checks length, magic, offsets and CRC of each, makes the index entries anew, and gives
 /// every sound batch to `batch`, a control batch with its bytes. Gives way to
 /// others after every chunk.
 pub(super) async fn scan_segment<R: Runtime>(
     runtime: &R,
     file: &R::File,
     rules: ScanRules,
+    mut scanned: Scanned,
     mut batch: impl FnMut(&BatchHeader, Option<Batch<'_>>),
 ) -> Result<Scanned, Trouble> {
     let end = file.bytes()?;
     let mut chunks = Chunks { runtime, file, chunk: Bytes::new(), start: 0 };
-    let mut scanned = Scanned {
-        bytes: 0,
-        next_offset: rules.base_offset,
-        torn: None,
-        damage: Vec::new(),
-        offsets: Vec::new(),
-        times: Vec::new(),
-        greatest: None,
-        first_timestamp: None,
-    };
     while scanned.bytes < end {
         let position = scanned.bytes;
         let expected = scanned.next_offset;
@@ -117,7 +110,39 @@ pub(super) async fn scan_segment<R: Runtime>(
 }
 
 impl Scanned {
-    fn note(&mut self, header: &BatchHeader, rules: &ScanRules) {
+    /// Nothing yet of a segment that begins at `base_offset`.
+    pub(super) fn nothing(base_offset: Offset) -> Scanned {
+        Scanned::after(Position(0), base_offset, None, None)
+    }
+
+    /// All of a segment up to the batch at `position` and `offset`, which has the last entry of the time index or stands before
+    /// it; `last_indexed` is the last one of the offset index.
+    pub(super) fn after(
+        position: Position,
+        offset: Offset,
+        last_indexed: Option<OffsetEntry>,
+        last_time: Option<TimeEntry>,
+    ) -> Scanned {
+        Scanned {
+            before: (last_indexed, last_time),
+            bytes: position.0,
+            next_offset: offset,
+            torn: None,
+            damage: Vec::new(),
+            offsets: Vec::new(),
+            times: Vec::new(),
+            greatest: last_time,
+            first_timestamp: None,
+        }
+    }
+
+    /// Whether the entries found are all that the indexes have.
+    pub(super) fn is_whole(&self) -> bool {
+        self.before == (None, None)
+    }
+
+    /// Takes the sound batch that stands at `bytes`.
+    pub(super) fn note(&mut self, header: &BatchHeader, rules: &ScanRules) {
         let relative = header.last_offset() - rules.base_offset;
         let relative_offset = u32::try_from(relative).expect("check_batch refuses offsets beyond 31 bits");
         if self.bytes == 0 {
@@ -127,9 +152,10 @@ impl Scanned {
         if header.max_timestamp > greatest {
             self.greatest = Some(TimeEntry { timestamp: header.max_timestamp, relative_offset });
         }
-        let last_indexed = self.offsets.last().map_or(0, |entry| u64::from(entry.position));
+        let last_indexed = self.offsets.last().copied().or(self.before.0);
+        let last_indexed = last_indexed.map_or(0, |entry| u64::from(entry.position));
         let is_behind_damage = self.damage.last().is_some_and(|damage| damage.end.0 == self.bytes);
-        let is_due = self.bytes - last_indexed > rules.index_interval_bytes;
+        let is_due = self.bytes.saturating_sub(last_indexed) > rules.index_interval_bytes;
         // A batch behind damage can only be reached through the index.
         if let Ok(position) = u32::try_from(self.bytes)
             && position > 0
@@ -143,8 +169,9 @@ impl Scanned {
     }
 
     fn push_greatest(&mut self) {
+        let last = self.times.last().copied().or(self.before.1);
         if let Some(greatest) = self.greatest
-            && self.times.last().is_none_or(|last| last.timestamp < greatest.timestamp)
+            && last.is_none_or(|last| last.timestamp < greatest.timestamp)
         {
             self.times.push(greatest);
         }

@@ -251,12 +251,46 @@ impl<R: Runtime> Segment<R> {
 
     /// Takes what a scan of the batches themselves has found; `write_indexes` is to follow.
     pub(super) fn take_over(&self, scanned: Scanned) {
+        let is_whole = scanned.is_whole();
         self.bytes.set(scanned.bytes);
-        self.first_timestamp.set(scanned.first_timestamp);
         self.greatest.set(scanned.greatest);
         self.damage.replace(scanned.damage);
-        self.offsets.replace(scanned.offsets);
-        self.times.replace(scanned.times);
+        if is_whole {
+            self.first_timestamp.set(scanned.first_timestamp);
+            self.offsets.replace(scanned.offsets);
+            self.times.replace(scanned.times);
+        } else {
+            self.offsets.extend(scanned.offsets);
+            self.times.extend(scanned.times);
+        }
+    }
+
+    /// Keeps of the index files only what stands before `offset` and can be right; gives the last entry of each. `None`: one is
+    /// missing.
+    pub(super) async fn load_indexes_before(
+        &self,
+        files: &OpenFiles<R>,
+        offset: Offset,
+    ) -> Result<Option<(Option<OffsetEntry>, Option<TimeEntry>)>, Trouble> {
+        let Some(end) = self.relative(offset) else { return Ok(None) };
+        let bytes = self.bytes.get();
+        let opened = async {
+            let offsets = open_index(files, &self.offsets, || self.path(FileKind::OffsetIndex)).await?;
+            let times = open_index(files, &self.times, || self.path(FileKind::TimeIndex)).await?;
+            Ok((offsets, times))
+        };
+        let (offsets, times) = match opened.await {
+            Ok(opened) => opened,
+            Err(IndexTrouble::Damaged) => return Ok(None),
+            Err(IndexTrouble::Disk(trouble)) => return Err(trouble),
+        };
+        let belongs = |entry: OffsetEntry| {
+            entry.relative_offset < end && entry.position > 0 && u64::from(entry.position) < bytes
+        };
+        self.offsets.load_prefix(&offsets, belongs).await?;
+        let belongs = |entry: TimeEntry| entry.relative_offset < end && entry.timestamp.0 > 0;
+        self.times.load_prefix(&times, belongs).await?;
+        Ok(Some((self.offsets.last(), self.times.last())))
     }
 }
 

@@ -102,6 +102,33 @@ impl<F: File, E: IndexEntry> SparseIndex<F, E> {
         Ok(())
     }
 
+    /// Reads the file from its first entry up to the last one that `belongs` and follows the one before, and cuts the rest off.
+    pub(super) async fn load_prefix(&self, file: &F, belongs: impl Fn(E) -> bool) -> Result<(), Trouble> {
+        let entries = file.bytes()? / E::BYTES as u64;
+        let mut kept = 0;
+        let mut last: Option<E> = None;
+        'blocks: while kept < entries {
+            let bytes = BLOCK_ENTRIES.min(entries - kept) as usize * E::BYTES;
+            let block = file.read_at(Position(kept * E::BYTES as u64), bytes).await?;
+            for entry in block.chunks_exact(E::BYTES).filter_map(E::decode) {
+                if !belongs(entry) || last.is_some_and(|last| !last.may_precede(entry)) {
+                    break 'blocks;
+                }
+                last = Some(entry);
+                kept += 1;
+            }
+            if block.len() < bytes {
+                break;
+            }
+        }
+        file.truncate(kept * E::BYTES as u64).await?;
+        self.written_entries.set(kept);
+        self.last.set(last);
+        self.pending.borrow_mut().clear();
+        self.loaded.set(true);
+        Ok(())
+    }
+
     /// Forgets everything: the file is to be written anew from `entries`.
     pub(super) fn replace(&self, entries: Vec<E>) {
         self.written_entries.set(0);
@@ -118,6 +145,14 @@ impl<F: File, E: IndexEntry> SparseIndex<F, E> {
     }
     pub(super) fn has_written(&self) -> bool {
         self.written_entries.get() > 0
+    }
+
+    /// Adds many entries in memory.
+    pub(super) fn extend(&self, entries: Vec<E>) {
+        if let Some(last) = entries.last() {
+            self.last.set(Some(*last));
+        }
+        self.pending.borrow_mut().extend(entries);
     }
 
     /// Adds an entry in memory; true when enough of them wait to be written.

@@ -4,6 +4,7 @@
 mod leftovers;
 mod open;
 mod repair;
+mod resume;
 
 pub use open::{OpenLog, OpenTrouble, OpenedLog, ReplayStart, Replayed};
 pub use repair::Repair;

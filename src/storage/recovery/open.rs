@@ -9,7 +9,7 @@ use super::super::format::{
 use super::super::log::Log;
 use super::super::names::{FileKind, LEADER_EPOCHS, PARTITION_METADATA};
 use super::super::open_files::OpenFiles;
-use super::super::scan::{ScanRules, scan_segment};
+use super::super::scan::{ScanRules, Scanned, scan_segment};
 use super::super::segment::Segment;
 use super::super::settings::LogSettings;
 use super::super::small_file::{read_small, read_text, remove_if_there, write_small};
@@ -17,6 +17,7 @@ use super::super::sparse_index::IndexTrouble;
 use super::super::walk::{HeaderWalk, Walked};
 use super::leftovers::{FoundFiles, tidy};
 use super::repair::Repair;
+use super::resume::resume_at;
 use crate::base::{Offset, Position, TopicId, Trouble};
 use crate::record::{Batch, BatchHeader};
 use crate::runtime::{File, Open, Runtime};
@@ -119,14 +120,15 @@ impl<R: Runtime> Log<R> {
         }
         check_topic(&runtime, folder, topic_id, &mut repairs).await?;
         let found = tidy(&runtime, folder, &mut repairs).await?;
+        let folder: Rc<Path> = folder.into();
         let segments: VecDeque<Rc<Segment<R>>> = found
             .segments
             .iter()
             .map(|(base_offset, bytes)| {
-                Rc::new(Segment::found(&runtime, folder.into(), *base_offset, *bytes, &settings))
+                Rc::new(Segment::found(&runtime, folder.clone(), *base_offset, *bytes, &settings))
             })
             .collect();
-        let log = Log::with_segments(runtime, files, folder.into(), topic_id, settings, segments);
+        let log = Log::with_segments(runtime, files, folder, topic_id, settings, segments);
         let opening = Opening { log: &log, known, found, repairs };
         let opened = opening.run(&mut replay).await?;
         Ok((log, opened))
@@ -291,6 +293,7 @@ impl<R: Runtime> Opening<'_, R> {
             false if self.found.snapshots.is_empty() => self.known.recovery_point,
             false => self.known.recovery_point.max(replay_start_offset),
         };
+        self.sync_before(replay_start_offset).await?;
         let mut next_segment = self.log.segment_of(replay_start_offset);
         let mut end = replay_start_offset;
         while let Some(segment) = next_segment {
@@ -308,6 +311,18 @@ impl<R: Runtime> Opening<'_, R> {
             }
         }
         Ok(end)
+    }
+
+    /// Syncs the segments before the one of `offset` that may not have been: of ours they were, before the snapshot; Kafka writes
+    /// its snapshots earlier.
+    async fn sync_before(&self, offset: Offset) -> Result<(), Trouble> {
+        let Some(last) = self.log.segment_of(offset).filter(|_| !self.known.was_clean) else { return Ok(()) };
+        let mut next_segment = self.log.segment_of(self.known.recovery_point);
+        while let Some(segment) = next_segment.filter(|segment| segment.base_offset < last.base_offset) {
+            segment.log_file(&self.log.0.files, Open::Write).await?.sync().await?;
+            next_segment = self.log.segment_after(segment.base_offset);
+        }
+        Ok(())
     }
 
     /// The log end as the newest segment's index and last batches tell it; `None` when they do not.
@@ -355,7 +370,12 @@ impl<R: Runtime> Opening<'_, R> {
             index_interval_bytes: settings.index_interval_bytes,
         };
         let file = segment.log_file(files, Open::Write).await?;
-        let mut scanned = scan_segment(&self.log.0.runtime, &file, rules, |header, control| {
+        let resumed = match replay_start_offset > segment.base_offset && replay_start_offset <= synced_below {
+            true => resume_at(files, segment, &file, replay_start_offset, &rules).await?,
+            false => None,
+        };
+        let start = resumed.unwrap_or(Scanned::nothing(segment.base_offset));
+        let mut scanned = scan_segment(&self.log.0.runtime, &file, rules, start, |header, control| {
             if header.base_offset >= replay_start_offset {
                 replay(Replayed::Batch { header, control });
             }

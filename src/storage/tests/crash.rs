@@ -9,6 +9,9 @@ use crate::runtime::Lane;
 use crate::runtime::Runtime;
 use crate::runtime::sim::{DiskFault, DiskOperation, SimMachine, SimRuntime, Simulation, seeds};
 
+/// The error number of a failed input or output.
+const EIO: i32 = 5;
+
 /// What was written, and up to where a sync has said it is durable.
 #[derive(Clone, Default)]
 struct Written {
@@ -124,7 +127,7 @@ fn a_failed_write_or_sync_ends_all_writing_and_loses_nothing_synced() {
                 nth,
                 DiskFault::ShortWrite { bytes: 40 },
             ),
-            _ => machine.disk().fail_nth(DiskOperation::Write, ".log", nth, DiskFault::Error(libc::EIO)),
+            _ => machine.disk().fail_nth(DiskOperation::Write, ".log", nth, DiskFault::Error(EIO)),
         }
         let runtime = machine.runtime(ShardId(0));
         runtime.spawn(Lane::Data, work(runtime.clone(), log.clone(), written.clone()));
@@ -174,6 +177,57 @@ fn a_full_disk_refuses_appends_and_heals() {
             let Reopened { log, opened, .. } = open(&runtime, small(100_000), UNCLEAN).await;
             assert_eq!(opened.repairs, [], "nothing is left of the refused batches");
             compare(&log, &model, &dice).await;
+        });
+    }
+}
+
+#[test]
+fn a_start_after_a_kill_reads_only_what_follows_the_newest_snapshot() {
+    for seed in seeds(30) {
+        let simulation = Simulation::new(seed);
+        let machine = simulation.machine("broker");
+        let settings = small(1 << 20);
+        let (model, snapshot_offset) = machine.run(&simulation, move |runtime| async move {
+            let dice = Dice::new(&runtime);
+            let log = create(&runtime, settings).await;
+            let mut model = Model::default();
+            let mut snapshot_offset = Offset::ZERO;
+            for round in 0..100 {
+                let batches = model.next_batches(&dice, false);
+                log.append(&batches).await.unwrap();
+                model.push(&batches);
+                if round == 60 {
+                    snapshot_offset = log.sync().await.unwrap();
+                    log.write_producer_snapshot(snapshot_offset, &[]).await.unwrap();
+                }
+            }
+            log.sync().await.unwrap();
+            (model, snapshot_offset)
+        });
+        machine.kill();
+        let path = path(FileKind::Log, 0);
+        let bytes = machine.disk().read(&path).unwrap();
+        let mut damaged = bytes.to_vec();
+        damaged[61] ^= 1;
+        machine.disk().write(&path, damaged);
+        let disk = machine.disk();
+        machine.run(&simulation, move |runtime| async move {
+            let Reopened { log, opened, start, replayed } = open(&runtime, settings, UNCLEAN).await;
+            assert_eq!(opened.repairs, [], "what lies before the snapshot is not read");
+            assert_eq!(start.replay_start_offset, snapshot_offset);
+            assert!(replayed.iter().all(|header| header.base_offset >= snapshot_offset));
+            disk.write(&path, bytes);
+            compare(&log, &model, &Dice::new(&runtime)).await;
+            let greatest = model.batches.iter().map(|batch| batch.header.max_timestamp).max();
+            assert_eq!(log.greatest_timestamp(Offset::ZERO).await.unwrap(), greatest);
+            log.write_producer_snapshot(model.end(), &[]).await.unwrap();
+            log.close_clean().await.unwrap();
+            let indexes =
+                [FileKind::OffsetIndex, FileKind::TimeIndex].map(|kind| super::model::path(kind, 0));
+            let as_continued = indexes.clone().map(|index| disk.read(index));
+            disk.write(&indexes[0], "lost");
+            open(&runtime, settings, UNCLEAN).await.log.close_clean().await.unwrap();
+            assert_eq!(indexes.map(|index| disk.read(index)), as_continued, "as if all had been read");
         });
     }
 }

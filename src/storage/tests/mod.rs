@@ -5,6 +5,7 @@ mod crash;
 mod damage;
 mod folder;
 mod kafka_folder;
+mod leftovers;
 mod model;
 mod retention;
 mod times;
