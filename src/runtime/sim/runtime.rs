@@ -29,7 +29,7 @@ impl SimRuntime {
         SimRuntime { world, owner }
     }
 
-    /// Connects to a listener, on another machine or, through a loopback address, on this one.
+    /// Connects to a listener, on another machine or, through a loopback address, on this one. Safe to drop.
     pub async fn connect(&self, address: SocketAddr) -> Result<SimStream, Trouble> {
         self.world.connect(self.owner, address).await
     }

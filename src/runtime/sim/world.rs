@@ -219,7 +219,7 @@ impl World {
     }
 
     /// One disk operation: takes its time, then fails as the faults say, or has its effect all at once. A fault that is not
-    /// a plain error is handed to the effect.
+    /// a plain error is handed to the effect. Dropped half-way, it has no effect.
     pub(super) async fn disk_call<T>(
         self: &Rc<World>,
         owner: Owner,
