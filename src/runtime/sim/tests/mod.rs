@@ -1,3 +1,4 @@
+mod conformance;
 mod network;
 
 use std::cell::{Cell, RefCell};
