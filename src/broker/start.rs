@@ -1,6 +1,7 @@
 //! From an empty process to one that answers, on shard 0.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use uuid::Uuid;
 
 use super::listeners::BoundListener;
 use crate::base::{ClusterId, DirectoryId, Map, Offset, PartitionIndex, TopicName, Trouble};
-use crate::config::{BrokerConfig, Durability};
+use crate::config::{Advertise, BrokerConfig, Durability};
 use crate::metadata::{
     BrokerEndpoint, BrokerStart, Decision, DecodeError, Image, METADATA_TOPIC, Record, bootstrap_records,
 };
@@ -30,6 +31,7 @@ pub enum StartRefusal {
     MetadataUnreadable(QueryRefusal),
     MetadataRecord { offset: Offset, error: DecodeError },
     MetadataUnwritable(AppendRefusal),
+    PortsAndShards { ports: usize, shards: u16 },
 }
 
 impl fmt::Display for StartRefusal {
@@ -48,6 +50,12 @@ impl fmt::Display for StartRefusal {
             }
             StartRefusal::MetadataUnwritable(refusal) => {
                 write!(f, "the metadata log cannot be written: {refusal:?}")
+            }
+            StartRefusal::PortsAndShards { ports, shards } => {
+                write!(
+                    f,
+                    "onrush.advertise.ports names {ports} ports, but there are {shards} shards; one port for each"
+                )
             }
         }
     }
@@ -77,6 +85,7 @@ pub async fn start_cluster<R: Runtime>(
     for (index, listener) in listening {
         shard.runtime.spawn(Lane::Data, accept_connections(router.clone(), listener, index));
     }
+    listen_on_every_shard(router, &config, listeners).await?;
     say_started(&config, router.count(), listeners, &shard.image.borrow());
     Ok(())
 }
@@ -181,6 +190,31 @@ fn listen<R: Runtime>(
         });
     }
     Ok((listening, endpoints))
+}
+
+/// Where each shard is advertised as a broker of its own, has each listen at its own port, at the first listener's address.
+async fn listen_on_every_shard<R: Runtime>(
+    router: &Rc<Router<R>>,
+    config: &BrokerConfig,
+    listeners: &[BoundListener],
+) -> Result<(), StartRefusal> {
+    let Advertise::Cores { ports } = &config.advertise else { return Ok(()) };
+    if ports.len() != usize::from(router.count()) {
+        return Err(StartRefusal::PortsAndShards { ports: ports.len(), shards: router.count() });
+    }
+    let Some(first) = listeners.first() else { return Ok(()) };
+    for (owner, port) in router.shards().zip(ports) {
+        for address in &first.addresses {
+            let address = SocketAddr::new(address.ip(), *port);
+            let listening = router.at(owner, move |router| async move {
+                let listener = router.shard.runtime.listen(address)?;
+                router.shard.runtime.spawn(Lane::Data, accept_connections(router.clone(), listener, 0));
+                Ok(())
+            });
+            listening.await.unwrap_or(Ok(())).map_err(StartRefusal::Trouble)?;
+        }
+    }
+    Ok(())
 }
 
 /// Registers this broker; a fresh cluster is given its first records before.

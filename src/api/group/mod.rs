@@ -14,3 +14,5 @@ pub mod sync_group;
 
 mod ask;
 mod wire;
+
+pub use ask::coordinator_of;
