@@ -114,10 +114,12 @@ impl<R: Runtime> Shard<R> {
         });
     }
 
-    /// Ends the coordination of `partition`: whoever waits is told to look elsewhere.
+    /// Ends the coordination of `partition`, if it is coordinated at all: whoever waits is told to look elsewhere.
     pub(super) fn end_coordinating(self: &Rc<Self>, partition: TopicPartition) {
-        let ended = self.group_coordinators.borrow_mut().remove(&partition.partition);
-        if let Some(coordinator) = ended {
+        let ended = self.group_coordinators.borrow().get(&partition.partition).cloned();
+        // Partitions of other topics have the same numbers.
+        if let Some(coordinator) = ended.filter(|coordinator| coordinator.partition == partition) {
+            self.group_coordinators.borrow_mut().remove(&partition.partition);
             self.group_event(&coordinator, Event::Resigned);
             coordinator.timers_changed.ring();
         }
