@@ -3,6 +3,8 @@
 
 pub mod format;
 
+mod append;
+mod flush;
 mod folder;
 mod index_repair;
 mod log;
@@ -25,8 +27,9 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use append::{Appended, LogBatch};
 pub use folder::{FolderStart, FolderTrouble, LogFolder};
-pub use log::{Appended, Log, LogBatch};
+pub use log::Log;
 pub use lookup::{FoundRecord, SegmentInfo};
 pub use names::{FileKind, PartitionFolderName, folder_name_to_delete, partition_folder_name};
 pub use open_files::OpenFiles;

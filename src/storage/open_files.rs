@@ -55,21 +55,22 @@ impl<R: Runtime> OpenFiles<R> {
             return Ok(file.clone());
         }
         let file = self.0.runtime.open(&path(), open).await?;
-        self.put(slot, file.clone());
-        Ok(file)
+        Ok(self.put(slot, file))
     }
 
-    /// Puts an open file into the slot.
-    pub(super) fn put(&self, slot: &FileSlot<R::File>, file: R::File) {
+    /// Puts an open file into the slot; gives the one that is there when another task was faster.
+    pub(super) fn put(&self, slot: &FileSlot<R::File>, file: R::File) -> R::File {
         slot.0.last_use.set(self.next_use());
-        if slot.0.file.replace(Some(file)).is_some() {
-            return; // Opened twice at once; the slot is in the list already.
+        if let Some(faster) = slot.0.file.borrow().as_ref() {
+            return faster.clone();
         }
+        *slot.0.file.borrow_mut() = Some(file.clone());
         let mut open = self.0.open.borrow_mut();
         open.push(Rc::downgrade(&slot.0));
         if open.len() > self.0.files_max {
             close_oldest(&mut open, self.0.files_max);
         }
+        file
     }
 
     /// Closes the slot's file, so that the next use opens it anew.

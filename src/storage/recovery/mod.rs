@@ -3,6 +3,7 @@
 
 mod leftovers;
 mod open;
+mod opening;
 mod repair;
 mod resume;
 
