@@ -46,6 +46,7 @@ macro_rules! conformance_tests {
             a_cold_read_equals_a_warm_one_at_any_offset
             a_shared_file_is_the_same_file
             a_file_outlives_its_name
+            a_locked_file_is_refused_to_others
             sleeps_end_in_order_and_never_early
             a_dropped_sleep_leaves_the_others
             tasks_of_both_lanes_run
@@ -283,6 +284,15 @@ pub async fn a_file_outlives_its_name<R: Runtime, D: Dialer>(runtime: R, folder:
     assert_eq!(file.read_cold(Position(1), 199_999).await.unwrap(), content[1..]);
     assert_eq!(other.read_at(Position(0), 200_000).await.unwrap(), pattern(11, 200_000));
     drop(file);
+}
+
+pub async fn a_locked_file_is_refused_to_others<R: Runtime, D: Dialer>(runtime: R, folder: PathBuf, _: D) {
+    let path = folder.join("lock");
+    for _ in 0..2 {
+        let _lock = runtime.lock_file(&path).unwrap();
+        let refused = runtime.lock_file(&path).err().unwrap();
+        assert_eq!(refused.cause.kind(), io::ErrorKind::WouldBlock);
+    }
 }
 
 pub async fn sleeps_end_in_order_and_never_early<R: Runtime, D: Dialer>(runtime: R, _: PathBuf, _: D) {

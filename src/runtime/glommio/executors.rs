@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, PoolPlacement};
 
+use super::GlommioRuntime;
 use super::blocking::BlockingPool;
 use super::file::cause;
 use super::signals::{Signal, Signals};
-use super::system_calls::{self, Affinity};
-use super::{GlommioRuntime, PanicEndsProcess};
+use super::system_calls::Affinity;
+use super::tasks::PanicEndsProcess;
 use crate::base::{SHARDS_MAX, ShardId, Trouble};
+use crate::runtime::Lane;
 
-/// How long a task may run before it gives way at its next chance; the reactor looks at sockets and timers this often
-/// while tasks are busy.
-pub(super) const PREEMPT_TIMER: Duration = Duration::from_millis(1);
+/// glommio's preemption timer: as good as none, see `tasks`.
+const PREEMPT_TIMER: Duration = Duration::from_secs(1);
 /// Entries of each ring of a reactor.
 const RING_DEPTH: usize = 256;
 
@@ -106,7 +107,6 @@ where
     assert_eq!(cores.len(), work.len(), "each core gets one piece of work");
     let trouble = |cause| Trouble::new("start", "shards", cause);
     let affinity = Affinity::of_this_thread().map_err(trouble)?;
-    system_calls::register_membarrier();
     let (event_sender, events) = mpsc::channel();
     let (ready_sender, ready) = mpsc::channel();
     let mut starts = Vec::new();
@@ -131,10 +131,9 @@ where
             }
             executor.run(async move {
                 let blocking = BlockingPool::new(format!("shard-{shard}-disk"), affinity);
-                let runtime = GlommioRuntime::new(shard, blocking);
-                let data = runtime.0.data;
-                let work = async move { work(runtime).await };
-                glommio::spawn_local_into(work, data).expect("the queue was just made").await;
+                let runtime = GlommioRuntime::new(shard, blocking).expect("an eventfd is to be had");
+                let shard = runtime.0.clone();
+                shard.tasks.start(Lane::Data, async move { work(runtime).await }).await;
             });
             // Nobody may wait for events any more.
             let _ = events.send(Event::ShardEnded(shard));

@@ -54,10 +54,18 @@ struct Direct {
 
 /// glommio's view of a descriptor that is not glommio's: never dropped, so that the descriptor is not closed twice
 /// (glommio 0.9 has no `into_raw_fd`). What stays behind is a weak count on the reactor.
-struct RingFile(ManuallyDrop<BufferedFile>);
+pub(super) struct RingFile(ManuallyDrop<BufferedFile>);
+
+impl std::ops::Deref for RingFile {
+    type Target = BufferedFile;
+    fn deref(&self) -> &BufferedFile {
+        &self.0
+    }
+}
 
 impl RingFile {
-    fn of(descriptor: BorrowedFd<'_>) -> RingFile {
+    /// The descriptor must stay open for as long as anything is asked of this.
+    pub(super) fn of(descriptor: BorrowedFd<'_>) -> RingFile {
         // SAFETY: the view never closes the descriptor, and its owner outlives it.
         RingFile(ManuallyDrop::new(unsafe { BufferedFile::from_raw_fd(descriptor.as_raw_fd()) }))
     }
@@ -114,7 +122,7 @@ impl GlommioFile {
         let unit = DISK_READ_BYTES_MAX as u64;
         let end = end.min((start / unit + 1) * unit).max(position.0);
         let wanted = (end.div_ceil(DIRECT_UNIT) * DIRECT_UNIT).saturating_sub(start);
-        let read = direct.ring.0.read_at(start, wanted as usize).await;
+        let read = direct.ring.read_at(start, wanted as usize).await;
         let read = read.map_err(|error| self.trouble_at("read", position, cause(error)))?;
         let from = ((position.0 - start) as usize).min(read.len());
         let to = ((end - start) as usize).min(read.len());
@@ -196,7 +204,7 @@ impl File for GlommioFile {
                 IoSlice::advance_slices(&mut unwritten, written);
             }
             slices.clear();
-            glommio::yield_if_needed().await;
+            self.0.shard.tasks.give_way().await;
         }
     }
 
@@ -215,7 +223,7 @@ impl File for GlommioFile {
                     unsafe { memory.advance_mut(read) };
                 }
                 Err(error) if is_not_resident(&error) => {
-                    let read = self.0.ring.0.read_at(at.0, piece).await;
+                    let read = self.0.ring.read_at(at.0, piece).await;
                     let read = read.map_err(|error| self.trouble_at("read", at, cause(error)))?;
                     if read.is_empty() {
                         break;
@@ -224,7 +232,7 @@ impl File for GlommioFile {
                 }
                 Err(error) => return Err(self.trouble_at("read", at, error)),
             }
-            glommio::yield_if_needed().await;
+            self.0.shard.tasks.give_way().await;
         }
         Ok(memory.freeze())
     }
@@ -242,13 +250,13 @@ impl File for GlommioFile {
                 None => return self.read_at(position, bytes).await,
             }
             drop(permit);
-            glommio::yield_if_needed().await;
+            self.0.shard.tasks.give_way().await;
         }
         Ok(memory.freeze())
     }
 
     async fn sync(&self) -> Result<(), Trouble> {
-        self.0.ring.0.fdatasync().await.map_err(|error| self.trouble("sync", cause(error)))
+        self.0.ring.fdatasync().await.map_err(|error| self.trouble("sync", cause(error)))
     }
 
     async fn truncate(&self, bytes: u64) -> Result<(), Trouble> {

@@ -15,6 +15,7 @@ mod random;
 mod readiness;
 mod stream;
 mod system_calls;
+mod tasks;
 mod timers;
 
 #[cfg(test)]
@@ -30,11 +31,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use glommio::{Latency, Shares, TaskQueueHandle};
-
 use self::blocking::BlockingPool;
 use self::permits::Permits;
 use self::random::Random;
+use self::tasks::Tasks;
 use self::timers::Timers;
 use crate::base::{Monotonic, ShardId, TimestampMs, Trouble};
 use crate::runtime::{FolderEntry, Lane, Open, Runtime};
@@ -55,8 +55,7 @@ pub struct GlommioRuntime(Rc<Shard>);
 
 struct Shard {
     id: ShardId,
-    data: TaskQueueHandle,
-    background: TaskQueueHandle,
+    tasks: Tasks,
     timers: Rc<Timers>,
     blocking: BlockingPool,
     random: Random,
@@ -66,13 +65,10 @@ struct Shard {
 
 impl GlommioRuntime {
     /// Runs inside the shard's executor.
-    fn new(id: ShardId, blocking: BlockingPool) -> GlommioRuntime {
-        let executor = glommio::executor();
-        let latency = Latency::Matters(executors::PREEMPT_TIMER);
+    fn new(id: ShardId, blocking: BlockingPool) -> io::Result<GlommioRuntime> {
         let runtime = GlommioRuntime(Rc::new(Shard {
             id,
-            data: executor.create_task_queue(Shares::Static(1000), latency, "data"),
-            background: executor.create_task_queue(Shares::Static(50), Latency::NotImportant, "background"),
+            tasks: Tasks::new()?,
             timers: Timers::new(),
             blocking,
             random: Random::new(),
@@ -80,7 +76,7 @@ impl GlommioRuntime {
             landing: RefCell::new(vec![0; LANDING_BYTES].into_boxed_slice()),
         }));
         runtime.spawn(Lane::Data, runtime.0.timers.clone().drive());
-        runtime
+        Ok(runtime)
     }
 
     /// Runs `call`, about `path`, on a thread that may block.
@@ -93,18 +89,6 @@ impl GlommioRuntime {
         let moved = path.to_path_buf();
         let done = self.0.blocking.run(move || call(&moved)).await;
         done.map_err(|cause| Trouble::new(operation, path, cause))
-    }
-}
-
-/// Ends the process when it is dropped by a panic: what a shard holds cannot be trusted any more, and a shard that is
-/// missing would hold up the others. (Release builds abort on any panic.)
-struct PanicEndsProcess;
-
-impl Drop for PanicEndsProcess {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            std::process::abort();
-        }
     }
 }
 
@@ -133,15 +117,7 @@ impl Runtime for GlommioRuntime {
     }
 
     fn spawn(&self, lane: Lane, future: impl Future<Output = ()> + 'static) {
-        let queue = match lane {
-            Lane::Data => self.0.data,
-            Lane::Background => self.0.background,
-        };
-        let guarded = async move {
-            let _guard = PanicEndsProcess;
-            future.await;
-        };
-        glommio::spawn_local_into(guarded, queue).expect("both queues live as long as the executor").detach();
+        self.0.tasks.spawn(lane, future);
     }
 
     fn sleep_until(&self, deadline: Monotonic) -> impl Future<Output = ()> + 'static {
@@ -149,7 +125,7 @@ impl Runtime for GlommioRuntime {
     }
 
     async fn yield_now(&self) {
-        glommio::yield_if_needed().await;
+        self.0.tasks.give_way().await;
     }
 
     async fn open(&self, path: &Path, open: Open) -> Result<GlommioFile, Trouble> {

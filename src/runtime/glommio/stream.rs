@@ -172,7 +172,7 @@ impl GlommioStream {
                 Err(cause) => return Err(self.trouble("send to", cause)),
             };
             self.forget_sent(sent);
-            glommio::yield_if_needed().await;
+            self.shard.tasks.give_way().await;
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl GlommioStream {
                 self.send_cold(file, position, piece as usize).await?
             };
             position = position + sent as u64;
-            glommio::yield_if_needed().await;
+            self.shard.tasks.give_way().await;
         }
         Ok(())
     }

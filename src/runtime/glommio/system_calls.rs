@@ -166,6 +166,24 @@ pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, socket2::
     Ok((unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }, address))
 }
 
+/// A counter that can be read through a ring: blocking, since a ring gives up on what says `EAGAIN`.
+pub(super) fn eventfd() -> io::Result<OwnedFd> {
+    // SAFETY: the call has no memory arguments.
+    let descriptor = checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) } as isize)?;
+    // SAFETY: the kernel has just given us this descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) })
+}
+
+/// Adds one to an eventfd.
+pub(super) fn ring_eventfd(eventfd: BorrowedFd<'_>) -> io::Result<()> {
+    let one = 1u64;
+    // SAFETY: writes the eight bytes of `one`.
+    uninterrupted(|| {
+        checked(unsafe { libc::write(eventfd.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) })
+    })
+    .map(|_| ())
+}
+
 /// Soft and hard limit of a resource.
 pub(super) fn limit(resource: libc::__rlimit_resource_t) -> io::Result<(u64, u64)> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -219,10 +237,4 @@ pub(super) fn try_io_uring() -> io::Result<()> {
     // SAFETY: the kernel has just given us this descriptor.
     drop(unsafe { OwnedFd::from_raw_fd(ring as RawFd) });
     Ok(())
-}
-
-/// Tells the kernel now, while there is one thread, that glommio will use `membarrier(2)`; later it takes milliseconds.
-pub(super) fn register_membarrier() {
-    // SAFETY: the call has no memory arguments. Where it fails, glommio does without.
-    unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) };
 }

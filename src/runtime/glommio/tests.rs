@@ -1,14 +1,18 @@
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
+use bytes::BytesMut;
 use futures_lite::{AsyncReadExt, AsyncWriteExt, FutureExt};
 use glommio::net::TcpStream;
 
 use super::*;
 use crate::runtime::conformance::{Client, Dialer, conformance_tests};
+use crate::runtime::{Listener, Stream};
 
 #[derive(Clone)]
 struct Loopback;
@@ -53,3 +57,38 @@ fn in_a_shard<F: Future<Output = ()> + 'static>(
 }
 
 conformance_tests!(in_a_shard);
+
+/// With glommio's preemption timer at 1 ms this stalls: see `tasks`.
+#[test]
+fn a_busy_core_does_not_make_a_shard_sleep_on_its_work() {
+    let core = core_affinity::get_core_ids().unwrap()[0];
+    let over = Arc::new(AtomicBool::new(false));
+    let busy: Vec<_> = (0..3)
+        .map(|_| {
+            let over = over.clone();
+            std::thread::spawn(move || {
+                core_affinity::set_for_current(core);
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        })
+        .collect();
+    in_a_shard(|runtime, _, dialer| async move {
+        let mut listener = runtime.listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let mut client = dialer.dial(listener.local_address()).await;
+        let mut stream = listener.accept().await.unwrap();
+        let start = runtime.now();
+        while runtime.now().since(start) < Duration::from_secs(2) {
+            let before = runtime.now();
+            let mut buffer = BytesMut::with_capacity(10);
+            let read = poll_fn(|context| stream.poll_read(context, &mut buffer));
+            let (read, ()) = futures_lite::future::zip(read, client.send(b"x")).await;
+            assert_eq!(read.unwrap(), 1);
+            let took = runtime.now().since(before);
+            assert!(took < Duration::from_millis(700), "a round took {took:?}");
+        }
+    });
+    over.store(true, Ordering::Relaxed);
+    busy.into_iter().for_each(|thread| thread.join().unwrap());
+}

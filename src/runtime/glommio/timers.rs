@@ -1,7 +1,7 @@
 //! All deadlines of one shard behind one timer of the reactor.
 //!
 //! Waking a parked core costs some 70 µs, so deadlines are rounded up to whole ticks and share their wake-ups; while
-//! nothing waits, no timer runs and an idle shard costs nothing.
+//! nothing waits, the timer only beats once a second.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,8 +18,9 @@ use crate::base::Monotonic;
 
 /// Deadlines are rounded up to a multiple of this; with the reactor's own lateness they stay under 10 ms.
 const TICK_NS: u64 = 8_000_000;
-/// No tick: the driver sleeps without a timer.
-const NONE: u64 = u64::MAX;
+/// The reactor is woken at least this often. It need not be, but for a process that was stopped (SIGSTOP, a frozen
+/// container) for longer than glommio's preemption timer at the very moment that `tasks` tells of.
+const BEAT_NS: u64 = 1_000_000_000;
 
 /// Who waits for which tick.
 pub(super) struct Timers {
@@ -36,7 +37,7 @@ impl Timers {
         Rc::new(Timers {
             waiting: RefCell::new(BTreeMap::new()),
             arrivals: Cell::new(0),
-            armed: Cell::new(NONE),
+            armed: Cell::new(0),
             driver: RefCell::new(None),
         })
     }
@@ -57,21 +58,17 @@ impl Timers {
             while let Some(waker) = self.take_due(now_ns) {
                 waker.wake();
             }
-            let next = self.waiting.borrow().keys().next().map_or(NONE, |&(tick, _)| tick);
-            if next == NONE {
-                *timer = None;
-                self.armed.set(NONE);
-            } else if self.armed.replace(next) != next || timer.is_none() {
+            let beat = (now_ns + BEAT_NS) / TICK_NS;
+            let next = self.waiting.borrow().keys().next().map_or(beat, |&(tick, _)| tick.min(beat));
+            if self.armed.replace(next) != next || timer.is_none() {
                 *timer = Some(Timer::new(Duration::from_nanos((next * TICK_NS).saturating_sub(now_ns))));
             }
-            if let Some(timer) = timer.as_mut()
-                && Pin::new(&mut *timer).poll(context).is_ready()
-            {
-                self.armed.set(NONE);
-                continue;
+            let timer_ended = timer.as_mut().is_some_and(|timer| Pin::new(timer).poll(context).is_ready());
+            if !timer_ended {
+                *self.driver.borrow_mut() = Some(context.waker().clone());
+                return Poll::Pending;
             }
-            *self.driver.borrow_mut() = Some(context.waker().clone());
-            return Poll::Pending;
+            *timer = None;
         }
     }
 
