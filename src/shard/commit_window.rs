@@ -111,7 +111,10 @@ async fn write<R: Runtime>(replica: &Rc<Replica<R>>) -> Result<Offset, Trouble> 
         log.write_leader_epochs(&epochs).await?;
     }
     let batches = replica.pending.take();
-    log.append(&batches).await?;
+    let appended = log.append(&batches).await?;
+    if !appended.rolled.is_empty() {
+        replica.take_snapshot();
+    }
     Ok(log.log_end_offset())
 }
 

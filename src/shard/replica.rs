@@ -185,10 +185,16 @@ impl<R: Runtime> Replica<R> {
         let bytes = self.bytes_since_snapshot.get() + next_bytes;
         self.bytes_since_snapshot.set(bytes);
         if bytes > self.config.borrow().segment_bytes && self.snapshot.borrow().is_none() {
-            let rules = self.rules.borrow();
-            *self.snapshot.borrow_mut() = Some((rules.log_end_offset(), rules.producer_snapshot()));
-            self.bytes_since_snapshot.set(0);
+            self.take_snapshot();
         }
+    }
+
+    /// Keeps the producer state as it is now, to be written once the log is durable up to it. Also when a segment has ended: the
+    /// snapshot tells the next start that the segment was synced, so that damage in it later is not taken for a torn write.
+    pub(super) fn take_snapshot(&self) {
+        let rules = self.rules.borrow();
+        *self.snapshot.borrow_mut() = Some((rules.log_end_offset(), rules.producer_snapshot()));
+        self.bytes_since_snapshot.set(0);
     }
 
     /// Other settings are in force from now on.
