@@ -1,7 +1,7 @@
 //! Threads for calls that block: unlink, truncate, fsync of folders, listing.
 //!
-//! glommio 0.9 has such a pool, but there a panic hangs the waiting task, a dropped wait leaks the result, and a call
-//! that outlives its executor panics (issue 633 and the like are about reads, these are not reported); so this is ours.
+//! glommio 0.9 has such a pool, but there a panic hangs the waiting task, a dropped wait leaks the result, a call that
+//! outlives its executor panics, and the threads stand before there is work for them; so this is ours.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};

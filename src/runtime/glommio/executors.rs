@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, PoolPlacement};
 
-use super::GlommioRuntime;
 use super::blocking::BlockingPool;
-use super::file::cause;
+use super::file::{DISK_READ_BYTES_MAX, cause};
 use super::signals::{Signal, Signals};
 use super::system_calls::Affinity;
 use super::tasks::PanicEndsProcess;
+use super::{DISK_READS_MAX, GlommioRuntime};
 use crate::base::{SHARDS_MAX, ShardId, Trouble};
 use crate::runtime::Lane;
 
@@ -22,18 +22,23 @@ const PREEMPT_TIMER: Duration = Duration::from_secs(1);
 /// Entries of each ring of a reactor.
 const RING_DEPTH: usize = 256;
 
+/// What glommio's allocator needs for itself.
+const ALLOCATOR_BYTES: usize = 64 * 1024;
+
 /// What an operator may turn on a reactor.
 #[derive(Clone, Copy, Debug)]
 pub struct ReactorSettings {
     /// How long an idle shard looks for work before it sleeps. Zero: it sleeps at once and costs nothing.
     pub spin_before_park: Duration,
-    /// Memory that is registered with the kernel for reads from the disk; beyond it, ordinary memory is taken.
+    /// Memory that is kept for reads from the disk. Beyond it fresh memory is taken for each, which costs three times the
+    /// processor time. It is locked where the limit on locked memory allows it.
     pub io_memory_bytes: usize,
 }
 
 impl Default for ReactorSettings {
     fn default() -> ReactorSettings {
-        ReactorSettings { spin_before_park: Duration::ZERO, io_memory_bytes: 1024 * 1024 }
+        let io_memory_bytes = DISK_READS_MAX * DISK_READ_BYTES_MAX + ALLOCATOR_BYTES;
+        ReactorSettings { spin_before_park: Duration::ZERO, io_memory_bytes }
     }
 }
 

@@ -276,9 +276,9 @@ impl File for GlommioFile {
             return true;
         }
         match system_calls::resident_pages(self.descriptor(), position, bytes) {
-            Ok((resident, all)) => resident >= all,
-            // Before Linux 6.5, or a file system that keeps no pages of its own.
-            Err(_) => self.probes_are_resident(position, bytes),
+            Ok((resident, all)) if resident > 0 => resident >= all,
+            // Nothing, but a file of an overlay has its pages elsewhere; or there is no cachestat (before Linux 6.5).
+            Ok(_) | Err(_) => self.probes_are_resident(position, bytes),
         }
     }
 
@@ -295,7 +295,7 @@ impl GlommioFile {
     }
 
     /// Asks for the last byte of each step: read-ahead and eviction work in larger steps than a page.
-    fn probes_are_resident(&self, position: Position, bytes: u64) -> bool {
+    pub(super) fn probes_are_resident(&self, position: Position, bytes: u64) -> bool {
         let last = position.0 + bytes - 1;
         let mut at = position.0;
         loop {

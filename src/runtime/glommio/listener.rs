@@ -55,6 +55,7 @@ impl Listener for GlommioListener {
 
     async fn accept(&mut self) -> Result<GlommioStream, Trouble> {
         let trouble = |cause| Trouble::new("accept at", self.address.to_string(), cause);
+        self.shard.tasks.give_way().await;
         loop {
             match system_calls::accept(self.socket.as_fd()) {
                 Ok((socket, peer)) => {
