@@ -12,7 +12,7 @@ use super::super::outcome::Outcome;
 use super::settings::{config_in_force, source_number};
 use crate::base::{NodeId, PartitionIndex};
 use crate::config::{BrokerConfig, DescribedSetting, describe_topic};
-use crate::metadata::{CreateTopicResult, CreatedTopic, NewAssignment, NewTopic};
+use crate::metadata::{CreateTopicResult, CreatedTopic, NewAssignment, NewTopic, Overrides};
 use crate::protocol::{RequestHeader, append_code};
 use crate::runtime::Runtime;
 
@@ -80,13 +80,15 @@ fn success(config: &BrokerConfig, name: TopicName, created: &CreatedTopic) -> Cr
         .with_error_message(None)
         .with_num_partitions(created.partition_count)
         .with_replication_factor(created.replication_factor)
-        .with_configs(Some(settings.into_iter().map(setting).collect()))
+        .with_configs(Some(settings.into_iter().map(|it| setting(it, &created.overrides)).collect()))
 }
 
-fn setting(setting: DescribedSetting) -> CreatableTopicConfigs {
+/// A setting of the topic's own comes back as it was given, `1` for a fraction too, where DescribeConfigs shows `1.0`.
+fn setting(setting: DescribedSetting, overrides: &Overrides) -> CreatableTopicConfigs {
+    let given = overrides.get(setting.name).cloned();
     CreatableTopicConfigs::default()
         .with_name(StrBytes::from_static_str(setting.name))
-        .with_value(setting.value.map(StrBytes::from_string))
+        .with_value(given.or(setting.value).map(StrBytes::from_string))
         .with_read_only(setting.is_read_only)
         .with_config_source(source_number(setting.source))
         .with_is_sensitive(setting.is_sensitive)
