@@ -50,6 +50,7 @@ pub async fn run_shard<R: Runtime>(runtime: R, work: ShardWork<R>) {
     runtime.spawn(Lane::Data, serve_arrivals(router.clone()));
     let committing = router.shard.clone();
     runtime.spawn(Lane::Data, async move { committing.run_commit_windows().await });
+    runtime.spawn(Lane::Data, share_trouble(router.clone()));
     if let Some(stop) = work.stop {
         let outcome = lead(&router, &work.listeners, &stop).await;
         // The main thread is there until every shard has ended.
@@ -69,6 +70,17 @@ async fn lead<R: Runtime>(
     start_cluster(router, listeners).await?;
     stop.receive().await;
     stop_cluster(router).await.map_err(StartRefusal::from)
+}
+
+/// Once this shard cannot write to the log folder, no shard does: they share it.
+async fn share_trouble<R: Runtime>(router: Rc<Router<R>>) {
+    router.shard.folder_offline.wait().await;
+    for owner in router.shards().filter(|owner| *owner != router.id()) {
+        drop(router.on(owner, |shard: Rc<Shard<R>>| {
+            shard.give_up_log_folder();
+            async {}
+        }));
+    }
 }
 
 async fn finish_everywhere<R: Runtime>(router: &Rc<Router<R>>) {

@@ -195,15 +195,21 @@ impl<R: Runtime> Shard<R> {
 
     /// A write or sync has failed: nothing more is taken in on this folder until the next start. Reads go on.
     pub(super) fn take_log_folder_offline(&self, trouble: &Trouble) {
-        if !self.log_folder_offline.replace(true) {
+        if !self.folder_offline.is_given() {
             tracing::error!(%trouble, "the log folder goes offline: produce is refused until the broker is started again");
         }
+        self.give_up_log_folder();
+    }
+
+    /// Takes nothing in any more: this shard or another one cannot write to the folder that all share.
+    pub fn give_up_log_folder(&self) {
+        self.folder_offline.give();
         let replicas: Vec<_> = self.replicas.borrow().values().cloned().collect();
-        replicas.iter().for_each(|replica| replica.give_up());
+        replicas.iter().for_each(|replica| replica.take_offline());
     }
 
     pub(super) fn is_log_folder_offline(&self) -> bool {
-        self.log_folder_offline.get()
+        self.folder_offline.is_given()
     }
 
     /// Begins to open the files of `replica` unless that was done; who needs them waits on `opened`.

@@ -21,7 +21,7 @@ mod settings;
 mod signal;
 mod topics;
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use crate::base::{ClusterId, Map, Offset, PartitionIndex, ShardId, TopicName, TopicPartition};
@@ -83,7 +83,8 @@ pub struct Shard<R: Runtime> {
     group_coordinators: GroupCoordinators,
     /// The fetch sessions whose ids name this shard.
     pub fetch_sessions: RefCell<FetchSessions>,
-    log_folder_offline: Cell<bool>,
+    /// Given when the log folder cannot be written to any more.
+    pub folder_offline: Signal,
 }
 
 /// What the data folder's checkpoint files said at start.
@@ -124,7 +125,7 @@ impl<R: Runtime> Shard<R> {
                 settings::fetch_session_limits(&config, runtime.shard(), count),
             )),
             open_files: OpenFiles::new(runtime.clone(), OPEN_FILES_MAX),
-            log_folder_offline: Cell::new(false),
+            folder_offline: Signal::default(),
             config: Rc::new(config),
             runtime,
         })

@@ -15,11 +15,14 @@ impl<R: Runtime> Shard<R> {
     /// Opens the files of `replica`, or makes them, rebuilds the rules' state, and lets go who waits for either.
     pub(super) async fn open_replica(self: &Rc<Self>, replica: &Rc<Replica<R>>) {
         match self.open_log(replica).await {
-            Ok((log, rules)) if !replica.deleted.get() && !self.is_log_folder_offline() => {
+            Ok((log, rules)) if !replica.deleted.get() => {
                 replica.rules.replace(rules);
                 replica.log.set(log).unwrap_or_else(|_| panic!("{} is opened once", replica.partition));
                 replica.opening.set(Opening::Open);
                 self.lead(replica);
+                if self.is_log_folder_offline() {
+                    replica.take_offline();
+                }
             }
             Ok(_) => replica.give_up(),
             Err(trouble) => {

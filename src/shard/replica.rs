@@ -205,7 +205,17 @@ impl<R: Runtime> Replica<R> {
         self.config.replace(config);
     }
 
-    /// A write or sync has failed, or the topic is gone: nothing more is taken in, and who waits is told.
+    /// A write or sync has failed: nothing more is taken in, and who waits is told. What was durable can still be read. Files
+    /// that are not open yet are opened to be read only.
+    pub(super) fn take_offline(&self) {
+        if self.opening.get() == Opening::Open {
+            self.pending.take();
+            self.rules.borrow_mut().take_offline();
+            self.purgatory.release(&self.rules.borrow());
+        }
+    }
+
+    /// The topic is gone, or the files cannot be opened: nothing is taken in or read any more, and who waits is told.
     pub(super) fn give_up(&self) {
         self.opening.set(Opening::Failed);
         self.pending.take();
