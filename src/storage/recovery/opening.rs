@@ -4,6 +4,7 @@ use super::super::format::{
     AbortedTransaction, EpochStart, ProducerSnapshotEntry, decode_snapshot, parse_epochs,
 };
 use super::super::log::Log;
+use super::super::marks::Mark;
 use super::super::names::{FileKind, LEADER_EPOCHS};
 use super::super::scan::{ScanRules, Scanned, scan_segment};
 use super::super::segment::Segment;
@@ -77,8 +78,15 @@ impl<R: Runtime> Opening<'_, R> {
         log.0.snapshots.replace(std::mem::take(&mut self.found.snapshots));
         log.set_ends(opened.log_end_offset);
         log.0.log_start_offset.set(opened.log_start_offset);
+        let (offset, active) = (opened.log_end_offset, log.active());
+        let position = Position(active.bytes.get());
+        log.0.marks.borrow_mut().add(Mark { offset, segment: active.base_offset, position });
         if !self.known.was_clean || !self.repairs.is_empty() {
-            log.0.runtime.sync_folder(log.folder()).await?;
+            // A snapshot or a recovery point comes after a first sync, which has made the folder itself durable.
+            let was_synced = !log.0.snapshots.borrow().is_empty() || self.known.recovery_point > Offset::ZERO;
+            log.0.is_newborn.set(!was_synced);
+            log.0.folder_is_dirty.set(true);
+            log.sync().await?;
         }
         Ok(OpenedLog { repairs: self.repairs, ..opened })
     }

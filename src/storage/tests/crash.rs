@@ -231,3 +231,29 @@ fn a_start_after_a_kill_reads_only_what_follows_the_newest_snapshot() {
         });
     }
 }
+
+#[test]
+fn a_log_that_was_killed_before_its_first_sync_is_whole_after_the_next_start() {
+    for seed in seeds(20) {
+        let simulation = Simulation::new(seed);
+        let machine = simulation.machine("broker");
+        let model = machine.run(&simulation, |runtime| async move {
+            let log = create(&runtime, small(3000)).await;
+            let mut model = Model::default();
+            if seed % 2 == 0 {
+                model.push(&model.next_batches(&Dice::new(&runtime), false));
+                log.append(&model.batches).await.unwrap();
+            }
+            model
+        });
+        machine.kill();
+        machine.run(&simulation, |runtime| async move {
+            open(&runtime, small(3000), UNCLEAN).await;
+        });
+        machine.crash();
+        machine.run(&simulation, move |runtime| async move {
+            let log = open(&runtime, small(3000), UNCLEAN).await.log;
+            compare(&log, &model, &Dice::new(&runtime)).await;
+        });
+    }
+}
