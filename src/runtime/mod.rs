@@ -75,7 +75,8 @@ pub trait Runtime: Clone + 'static {
     fn spawn(&self, lane: Lane, future: impl Future<Output = ()> + 'static);
     /// Wakes at `deadline` or up to 10 ms later. Dropping it half-way is safe.
     fn sleep_until(&self, deadline: Monotonic) -> impl Future<Output = ()> + 'static;
-    /// Lets input, output and other tasks run when this task has held the core for long enough.
+    /// Lets input, output and other tasks run when this task has held the core for long enough. What loops calls this; a task
+    /// that wakes itself instead may keep the reactor from ever looking at its sockets.
     fn yield_now(&self) -> impl Future<Output = ()>;
 
     fn open(&self, path: &Path, open: Open) -> impl Future<Output = Result<Self::File, Trouble>>;

@@ -44,7 +44,7 @@ pub struct GlommioStream {
 
 /// A connection on its way to another shard; closed when it gets lost.
 pub struct Parcel {
-    socket: OwnedFd,
+    pub(super) socket: OwnedFd,
     peer: SocketAddr,
     local: SocketAddr,
 }

@@ -242,6 +242,36 @@ fn a_removed_file_is_closed_aside() {
 }
 
 #[test]
+fn a_connection_has_the_options_of_its_listener() {
+    in_a_shard(|runtime, _, dialer| async move {
+        let mut listener = runtime.listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let _client = dialer.dial(listener.local_address()).await;
+        let parcel = listener.accept().await.unwrap().detach().unwrap();
+        let socket = socket2::SockRef::from(&parcel.socket);
+        assert!(
+            socket.tcp_nodelay().unwrap() && socket.keepalive().unwrap() && socket.nonblocking().unwrap()
+        );
+        let flags = unsafe { libc::fcntl(parcel.socket.as_raw_fd(), libc::F_GETFD) };
+        assert_eq!(flags & libc::FD_CLOEXEC, libc::FD_CLOEXEC);
+    });
+}
+
+#[test]
+fn one_port_serves_both_families_by_two_listeners() {
+    in_a_shard(|runtime, _, dialer| async move {
+        // A machine without IPv6 has nothing to show here.
+        let Ok(mut sixth) = runtime.listen("[::]:0".parse().unwrap()) else { return };
+        let port = sixth.local_address().port();
+        let mut fourth = runtime.listen(SocketAddr::new("0.0.0.0".parse().unwrap(), port)).unwrap();
+        for (listener, address) in [(&mut sixth, "::1"), (&mut fourth, "127.0.0.1")] {
+            let _client = dialer.dial(SocketAddr::new(address.parse().unwrap(), port)).await;
+            let stream = listener.accept().await.unwrap();
+            assert_eq!(stream.local_address(), SocketAddr::new(address.parse().unwrap(), port));
+        }
+    });
+}
+
+#[test]
 fn more_cores_than_there_are_is_refused() {
     let available = choose_cores(None).unwrap().len();
     assert_eq!(choose_cores(Some(1)).unwrap().len(), 1);
