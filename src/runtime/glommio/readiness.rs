@@ -1,6 +1,6 @@
 //! Waiting until a descriptor can be read, through glommio's reactor.
 //!
-//! glommio 0.9 has no call for this (issue 687). But each of its streams submits a poll for readability when it is
+//! glommio 0.9 has no call for this. But each of its streams submits a poll for readability when it is
 //! made, and looks at the descriptor only when that poll has ended: so a stream made of any descriptor that can be
 //! polled, asked once, is that call.
 
