@@ -1,4 +1,7 @@
 //! CreatePartitions (key 37), versions 0 to 3: KIP-195.
+//!
+//! Differs from Kafka on purpose: more than 10,000 new partitions in one request are refused with 44, as in CreateTopics; Kafka
+//! fails with -1.
 
 use std::rc::Rc;
 

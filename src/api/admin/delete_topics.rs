@@ -69,3 +69,36 @@ fn wire(name: Option<String>, topic_id: Uuid, code: i16, message: Option<String>
         .with_error_code(code)
         .with_error_message(message.map(StrBytes::from_string))
 }
+
+#[cfg(test)]
+mod tests {
+    use kafka_protocol::messages::ApiKey;
+    use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
+
+    use super::*;
+
+    fn header(version: i16) -> RequestHeader {
+        RequestHeader { key: ApiKey::DeleteTopics, version, correlation_id: 1, client_id: None }
+    }
+
+    #[test]
+    fn topics_are_named_in_a_list_before_version_6_and_by_name_or_id_after() {
+        let name = || TopicName(StrBytes::from_static_str("a"));
+        let by_id = DeleteTopicState::default().with_name(None).with_topic_id(Uuid::from_u128(3));
+        let request = DeleteTopicsRequest::default().with_topic_names(vec![name()]).with_topics(vec![by_id]);
+        let by_name = TopicToDelete { name: Some("a".to_owned()), topic_id: TopicId::ZERO };
+        assert_eq!(topics_of(&header(5), &request), [by_name]);
+        let by_id = TopicToDelete { name: None, topic_id: TopicId(Uuid::from_u128(3)) };
+        assert_eq!(topics_of(&header(6), &request), [by_id]);
+    }
+
+    #[test]
+    fn error_73_is_told_to_those_who_know_it() {
+        let disabled = || DeleteTopicResult {
+            name: Some("a".to_owned()),
+            topic_id: TopicId::ZERO,
+            result: Err(DeleteTopicError::TopicDeletionDisabled("off".to_owned())),
+        };
+        assert_eq!([2, 3].map(|version| answer(&header(version), disabled()).error_code), [42, 73]);
+    }
+}

@@ -1,4 +1,6 @@
 //! DescribeTopicPartitions (key 75), version 0: KIP-966. Topics in the order of their names, page by page.
+//!
+//! Differs from Kafka on purpose: an empty name is refused by itself (17), where Kafka's handler fails the whole request with -1.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! FindCoordinator (key 10), versions 0 to 6: transactional ids (1), error text (1), many keys at once KIP-699 (4), share groups (6).
 //!
 //! Differs from Kafka on purpose: the coordinators' topic that the request brings into being is there in its answer; Kafka
-//! answers error 15 first.
+//! answers error 15 first. Share groups are not served: their keys get error 42, as from a Kafka without share coordinator.
 
 use std::rc::Rc;
 

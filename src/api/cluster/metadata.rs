@@ -2,7 +2,8 @@
 //! replicas (5), leader epochs (7), allowed operations (8), topic ids KIP-516 (10, asked for from 12 on), top error (13).
 //!
 //! Differs from Kafka on purpose: a topic that the request brings into being is there in its answer; Kafka answers error 3 first.
-//! One that can't be made says why (17), where Kafka stays with error 3.
+//! One that can't be made says why (17), where Kafka stays with error 3. A topic without name and id is refused with 42, where
+//! Kafka's handler fails with -1.
 
 use std::rc::Rc;
 
@@ -66,6 +67,7 @@ pub async fn handle<R: Runtime>(
 }
 
 /// Which topics a request is about.
+#[derive(PartialEq, Debug)]
 enum Asked<'a> {
     All,
     /// By name, each once. `None` is a name that the client left out.
@@ -113,7 +115,9 @@ fn invalid_request(topics: &[MetadataRequestTopic]) -> MetadataResponse {
             .with_name(Some(topic.name.clone().unwrap_or_default()))
             .with_topic_id(topic.topic_id)
     };
-    MetadataResponse::default().with_topics(topics.iter().map(refused).collect())
+    MetadataResponse::default()
+        .with_error_code(ErrorCode::InvalidRequest.code())
+        .with_topics(topics.iter().map(refused).collect())
 }
 
 /// What the topics' part of an answer is made from.
@@ -194,4 +198,56 @@ fn broker(node: &Node) -> MetadataResponseBroker {
         .with_host(node.host.clone())
         .with_port(node.port)
         .with_rack(node.rack.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use kafka_protocol::messages::ApiKey;
+
+    use super::*;
+
+    fn header(version: i16) -> RequestHeader {
+        RequestHeader { key: ApiKey::Metadata, version, correlation_id: 1, client_id: None }
+    }
+    fn named(name: Option<&'static str>) -> MetadataRequestTopic {
+        let name = name.map(|name| TopicName(StrBytes::from_static_str(name)));
+        MetadataRequestTopic::default().with_name(name)
+    }
+    fn identified(name: Option<&'static str>, id: u128) -> MetadataRequestTopic {
+        named(name).with_topic_id(Uuid::from_u128(id))
+    }
+    fn request(topics: Vec<MetadataRequestTopic>) -> MetadataRequest {
+        MetadataRequest::default().with_topics(Some(topics))
+    }
+
+    #[test]
+    fn no_list_asks_for_all_topics_and_an_empty_one_for_none_but_in_version_0() {
+        let none = MetadataRequest::default().with_topics(None);
+        let empty = request(Vec::new());
+        assert_eq!(Asked::of(&header(0), &empty), Ok(Asked::All));
+        for version in 1..=13 {
+            assert_eq!(Asked::of(&header(version), &none), Ok(Asked::All));
+            assert_eq!(Asked::of(&header(version), &empty), Ok(Asked::Named(Vec::new())));
+        }
+    }
+
+    #[test]
+    fn topics_are_asked_for_once_by_name_or_from_version_12_on_by_id() {
+        let twice = request(vec![named(Some("b")), named(Some("a")), named(Some("b"))]);
+        assert_eq!(Asked::of(&header(9), &twice), Ok(Asked::Named(vec!["b", "a"])));
+        let mixed = request(vec![named(Some("a")), identified(None, 7), identified(None, 7)]);
+        let ids = vec![TopicId(Uuid::from_u128(7))];
+        assert_eq!(Asked::of(&header(12), &mixed), Ok(Asked::Identified(ids)));
+    }
+
+    #[test]
+    fn what_a_version_does_not_allow_is_refused_for_every_topic() {
+        let by_id = request(vec![named(Some("a")), identified(Some("x"), 7)]);
+        let nameless = request(vec![named(None)]);
+        for (version, request) in [(10, &by_id), (11, &by_id), (11, &nameless), (12, &nameless)] {
+            let refusal = Asked::of(&header(version), request).unwrap_err();
+            assert_eq!(refusal.topics.len(), request.topics.as_ref().unwrap().len());
+            assert!(refusal.topics.iter().all(|topic| topic.error_code == 42 && topic.name.is_some()));
+        }
+    }
 }
