@@ -6,6 +6,7 @@ mod fetch_response;
 mod frame;
 mod request;
 mod response;
+pub mod shape;
 mod versions;
 
 pub use error::{ErrorCode, append_code, delete_records_code, query_code};

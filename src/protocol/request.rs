@@ -3,6 +3,7 @@ use std::fmt;
 use bytes::{Buf, Bytes};
 use kafka_protocol::messages::{ApiKey, RequestKind};
 
+use super::shape::{shape_of, sound_body};
 use super::versions::is_served;
 
 /// What stands in front of every request.
@@ -65,9 +66,10 @@ pub fn read_header(frame: &mut Bytes) -> Result<RequestHeader, RequestRefusal> {
 
 /// Reads the body that belongs to `header`. Bytes left over are ignored, as Kafka does.
 pub fn decode_body(header: &RequestHeader, body: Bytes) -> Result<RequestKind, RequestRefusal> {
-    let mut body = body;
-    RequestKind::decode(header.key, &mut body, header.version)
-        .map_err(|error| RequestRefusal::Malformed(error.to_string()))
+    let refused = |what: String| RequestRefusal::Malformed(what);
+    let shape = shape_of(header.key).ok_or(RequestRefusal::UnknownKey(header.key as i16))?;
+    let mut body = sound_body(shape, header.version, body).map_err(|fault| refused(fault.to_string()))?;
+    RequestKind::decode(header.key, &mut body, header.version).map_err(|error| refused(error.to_string()))
 }
 
 fn skip_tagged_fields(frame: &mut Bytes) -> Option<()> {
