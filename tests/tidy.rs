@@ -1,5 +1,7 @@
 //! Keeps the layers, the doors and the settings as `docs/ARCHITECTURE.md` says they are.
 
+#[path = "tidy/documents.rs"]
+mod documents;
 #[path = "tidy/properties.rs"]
 mod properties;
 #[path = "tidy/rules.rs"]
@@ -7,13 +9,14 @@ mod rules;
 #[path = "tidy/source.rs"]
 mod source;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use onrush::config::keys::broker_key;
 use onrush::config::{BrokerConfig, Settings, parse_properties};
 
+use documents::{README_LINES_MAX, dead_pointers, with_served_versions};
 use rules::{complaints_about, complaints_about_layers, machine_paths};
 use source::Source;
 
@@ -95,6 +98,33 @@ fn the_property_file_shows_every_setting_as_the_code_has_it() {
         found == expected,
         "config/server.properties differs from src/config at line {}; write it with: WRITE=1 cargo test --test tidy",
         different.map_or(found.lines().count().min(expected.lines().count()), |line| line) + 1
+    );
+}
+
+#[test]
+fn the_readme_is_short_and_names_what_is_served() {
+    let path = root().join("README.md");
+    let found = fs::read_to_string(&path).expect("README.md");
+    let expected = with_served_versions(&found).expect("the README has a place for the table");
+    if std::env::var_os("WRITE").is_some() {
+        fs::write(&path, &expected).expect("the file can be written");
+    } else {
+        assert_eq!(
+            found, expected,
+            "README.md differs from src/protocol/versions.rs: WRITE=1 cargo test --test tidy"
+        );
+    }
+    let lines = expected.lines().count();
+    assert!(lines < README_LINES_MAX, "README.md has {lines} lines");
+}
+
+#[test]
+fn files_and_names_in_the_documents_are_there() {
+    let files = files();
+    let sources = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let documents = files.iter().filter(|(path, _)| path.ends_with(".md"));
+    assert_no(
+        &documents.flat_map(|(path, text)| dead_pointers(path, text, &sources)).collect::<Vec<String>>(),
     );
 }
 
@@ -210,6 +240,10 @@ mod proof {
             ("use std::hash::RandomState;", "std::hash::RandomState belongs in runtime"),
             ("use kafka_protocol::messages::X;", "kafka_protocol::messages::X belongs in protocol and api"),
             ("use clap::Parser;", "clap::Parser belongs in cli"),
+            ("use std::sync::{Arc, Mutex};", "std::sync::Mutex belongs in runtime"),
+            ("use std::sync::atomic::AtomicU64;", "std::sync::atomic::AtomicU64 belongs in runtime"),
+            ("fn f() { std::sync::mpsc::channel(); }", "std::sync::mpsc::channel belongs in runtime and broker"),
+            ("static mut COUNT: u64 = 0;", "static mut is shared by all cores"),
         ] {
             complains("src/shard/a.rs", &format!("\n{text}"), 2, what);
         }
@@ -220,9 +254,24 @@ mod proof {
         );
         is_content("src/shard/a.rs", "use std::collections::hash_map::Entry; let clap = 1; clap + 1;");
         is_content("src/shard/a.rs", "#[cfg(test)]\nmod tests { use std::fs; }");
-        is_content("src/runtime/a.rs", "use glommio::Task; use std::fs::File; use std::time::Instant;");
+        is_content("src/shard/a.rs", "use std::sync::Arc; static COUNTS: [u8; 2] = [0; 2];");
+        is_content("src/runtime/a.rs", "use std::sync::Mutex; use glommio::Task; use std::fs::File; use std::time::Instant;");
         is_content("src/api/a.rs", "use kafka_protocol::messages::X;");
         is_content("src/base/map.rs", "pub type Map<K, V> = std::collections::HashMap<K, V, foldhash::F>;");
+    }
+
+    #[test]
+    fn a_pointer_in_a_document_that_leads_nowhere_is_named() {
+        let sources =
+            BTreeMap::from([("src/net/a.rs", "pub async fn serve_it() {}\nstruct Held;"), ("docs/A.md", "")]);
+        let dead = |text: &str| dead_pointers("docs/A.md", text, &sources);
+        assert_eq!(
+            dead("see `net/a.rs`, `net/a.rs:serve_it` and `net/a.rs:Held`,\n`docs/A.md`, `net/`"),
+            Vec::<String>::new()
+        );
+        assert_eq!(dead("`a/b` is none of ours, `x`, `net/a b`, nor `cargo test`"), Vec::<String>::new());
+        assert_eq!(dead("\nsee `net/b.rs`"), ["docs/A.md:2: net/b.rs: there is no such file"]);
+        assert_eq!(dead("`net/a.rs:serve`"), ["docs/A.md:1: net/a.rs:serve: src/net/a.rs declares no serve"]);
     }
 
     #[test]

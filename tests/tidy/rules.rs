@@ -114,6 +114,16 @@ const DOORS: &[Door] = &[
         folders: &["runtime"],
         tests_may_pass: false,
     },
+    // What two cores may write at the same time: mailboxes and the threads for slow calls, both in runtime. An Arc is for
+    // what is handed over or never changes.
+    Door {
+        paths: &["std::sync", "core::sync", "atomic_waker", "parking_lot", "crossbeam", "std::thread"],
+        except: &["std::sync::Arc", "std::sync::mpsc"],
+        folders: &["runtime"],
+        tests_may_pass: true,
+    },
+    // The shards' last words to the process.
+    Door { paths: &["std::sync::mpsc"], except: &[], folders: &["runtime", "broker"], tests_may_pass: true },
     Door { paths: &["kafka_protocol"], except: &[], folders: &["protocol", "api"], tests_may_pass: false },
     Door { paths: &["clap", "tracing_subscriber"], except: &[], folders: &["cli"], tests_may_pass: false },
 ];
@@ -219,6 +229,7 @@ fn wrong_words(source: &Source) -> Vec<(usize, String)> {
             "async" | "await" | "tracing" if WITHOUT_WAITING.contains(&folder) => {
                 format!("{folder} neither waits nor logs, but here is {}", token.text)
             }
+            "mut" if before == Some("static") => "static mut is shared by all cores".to_owned(),
             "{" if before == Some("::") && at >= 2 && source.tokens[at - 2].text == "crate" => {
                 "one folder for each `use crate::` line".to_owned()
             }

@@ -1,0 +1,74 @@
+//! What README and docs say of the code: the table of what is served is written from it, and the files and names they point at
+//! are looked up in it.
+
+use std::collections::BTreeMap;
+
+use onrush::protocol::{ServedVersions, served_versions};
+
+use super::rules::IMPORTS;
+
+pub const README_LINES_MAX: usize = 150;
+
+const TABLE_BEGIN: &str = "<!-- written by: WRITE=1 cargo test --test tidy -->\n";
+const TABLE_END: &str = "<!-- end -->";
+
+/// The README with its table as `src/protocol/versions.rs` has it; `None`: the two lines it stands between are missing.
+pub fn with_served_versions(readme: &str) -> Option<String> {
+    let (before, rest) = readme.split_once(TABLE_BEGIN)?;
+    let (_, behind) = rest.split_once(TABLE_END)?;
+    let rows: String = served_versions().iter().map(row).collect();
+    Some(format!(
+        "{before}{TABLE_BEGIN}| API | key | versions |\n| --- | --- | --- |\n{rows}{TABLE_END}{behind}"
+    ))
+}
+
+fn row(served: &ServedVersions) -> String {
+    let ServedVersions { key, advertised_min, min, max } = served;
+    let remark = if advertised_min < min {
+        format!(" (named from {advertised_min} on, as in Kafka)")
+    } else {
+        String::new()
+    };
+    format!("| {key:?} | {} | {min} to {max}{remark} |\n", *key as i16)
+}
+
+/// Each `folder/file.rs` or `folder/file.rs:name` in back quotes must be there; `sources` are texts by path.
+pub fn dead_pointers(path: &str, text: &str, sources: &BTreeMap<&str, &str>) -> Vec<String> {
+    let mut dead = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for quoted in line.split('`').skip(1).step_by(2) {
+            if let Some(why) = dead_pointer(quoted, sources) {
+                dead.push(format!("{path}:{}: {quoted}: {why}", index + 1));
+            }
+        }
+    }
+    dead
+}
+
+fn dead_pointer(quoted: &str, sources: &BTreeMap<&str, &str>) -> Option<String> {
+    let (file, name) = quoted.split_once(':').map_or((quoted, None), |(file, name)| (file, Some(name)));
+    let (folder, _) = file.split_once('/')?;
+    let own = IMPORTS.iter().any(|(known, _)| *known == folder);
+    let top = ["src", "tests", "docs", "config", "benches", "perf"].contains(&folder);
+    if !own && !top || file.contains(' ') {
+        return None;
+    }
+    let in_source = format!("src/{file}");
+    let known = |path: &str| {
+        let below = format!("{}/", path.trim_end_matches('/'));
+        sources.contains_key(path) || sources.keys().any(|source| source.starts_with(&below))
+    };
+    let Some(found) = [file, in_source.as_str()].into_iter().find(|path| known(path)) else {
+        return Some("there is no such file".to_owned());
+    };
+    let missing = name.filter(|name| !sources.get(found).is_some_and(|text| declares(text, name)));
+    missing.map(|name| format!("{found} declares no {name}"))
+}
+
+fn declares(text: &str, name: &str) -> bool {
+    let declared = ["fn", "struct", "enum", "trait", "const", "type", "mod"];
+    text.match_indices(name).any(|(at, _)| {
+        let whole = !text[at + name.len()..].starts_with(|next: char| next.is_alphanumeric() || next == '_');
+        whole && declared.iter().any(|word| text[..at].ends_with(&format!("{word} ")))
+    })
+}
