@@ -8,7 +8,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::listeners::BoundListener;
-use crate::base::{ClusterId, DirectoryId, Map, Offset, PartitionIndex, TopicName, Trouble};
+use crate::base::{ClusterId, DirectoryId, Map, Offset, PartitionIndex, Set, TopicName, Trouble};
 use crate::config::{Advertise, BrokerConfig, Durability};
 use crate::metadata::{
     BrokerEndpoint, BrokerStart, Decision, DecodeError, Image, METADATA_TOPIC, Record, bootstrap_records,
@@ -97,7 +97,7 @@ async fn announce<R: Runtime>(router: &Rc<Router<R>>, found: &FolderStart, clust
     };
     for owner in router.shards() {
         let checkpoints = FolderCheckpoints {
-            was_clean: found.was_clean,
+            torn: if found.was_clean { Set::default() } else { found.partitions.iter().cloned().collect() },
             log_starts: by_partition(&found.log_starts),
             recovery_points: by_partition(&found.recovery_points),
         };

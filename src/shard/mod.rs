@@ -24,7 +24,7 @@ mod topics;
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
-use crate::base::{ClusterId, Map, Offset, PartitionIndex, ShardId, TopicName, TopicPartition};
+use crate::base::{ClusterId, Map, Offset, PartitionIndex, Set, ShardId, TopicName, TopicPartition};
 use crate::config::{BrokerConfig, TopicConfig};
 use crate::metadata::Image;
 use crate::partition::fetch_session::FetchSessions;
@@ -90,8 +90,8 @@ pub struct Shard<R: Runtime> {
 /// What the data folder's checkpoint files said at start.
 #[derive(Clone, Default, Debug)]
 pub struct FolderCheckpoints {
-    /// The last stop was in order.
-    pub was_clean: bool,
+    /// Partitions whose logs a crash may have left torn. Those made since the start are not among them.
+    pub torn: Set<(TopicName, PartitionIndex)>,
     pub log_starts: Map<(TopicName, PartitionIndex), Offset>,
     pub recovery_points: Map<(TopicName, PartitionIndex), Offset>,
 }

@@ -98,7 +98,7 @@ impl<R: Runtime> Shard<R> {
         let checkpoints = self.checkpoints.borrow();
         let key = (replica.topic_name.clone(), replica.partition.partition);
         OpenLog {
-            was_clean: checkpoints.was_clean,
+            was_clean: !checkpoints.torn.contains(&key),
             log_start_offset: checkpoints.log_starts.get(&key).copied().unwrap_or(Offset::ZERO),
             recovery_point: checkpoints.recovery_points.get(&key).copied().unwrap_or(Offset::ZERO),
         }
