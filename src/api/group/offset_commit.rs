@@ -1,5 +1,8 @@
 //! OffsetCommit (key 8), versions 2 to 9: throttling (3), the broker's retention alone KIP-211 (5), leader epochs KIP-320 (6), static
 //! members KIP-345 (7), consumer groups KIP-848 (9).
+//!
+//! Differs from Kafka on purpose: a commit of which nothing can be stored does not make a group (Kafka keeps an empty one in
+//! memory until it stops).
 
 use std::rc::Rc;
 
@@ -7,7 +10,7 @@ use kafka_protocol::messages::offset_commit_request::OffsetCommitRequestPartitio
 use kafka_protocol::messages::offset_commit_response::{
     OffsetCommitResponsePartition, OffsetCommitResponseTopic,
 };
-use kafka_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse};
+use kafka_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse, TopicName as WireTopicName};
 
 use super::super::context::RequestContext;
 use super::super::outcome::Outcome;
@@ -66,11 +69,7 @@ fn split(
                     .with_partition_index(partition.partition_index)
                     .with_error_code(ErrorCode::UnknownTopicOrPartition.code())
             });
-            refused.push(
-                OffsetCommitResponseTopic::default()
-                    .with_name(topic.name.clone())
-                    .with_partitions(partitions.collect()),
-            );
+            add(&mut refused, &topic.name, partitions.collect());
         }
         if let Some(known) = known.filter(|_| !there.is_empty()) {
             topics.push(CommitTopic {
@@ -114,22 +113,34 @@ fn refuse_all(mut topics: Vec<TopicOutcomes>, error: GroupError) -> Vec<TopicOut
     topics
 }
 
-/// Adds the coordinator's outcomes behind what was refused before, topic by topic, as Kafka does.
+/// Adds the coordinator's outcomes behind what was refused before, topic by topic, as Kafka does. If nothing was, a topic
+/// that was named twice stands there twice.
 fn merge(answers: &mut Vec<OffsetCommitResponseTopic>, outcomes: Vec<TopicOutcomes>) {
+    let nothing_refused = answers.is_empty();
     for outcome in outcomes {
         let partitions = outcome.partitions.iter().map(|(partition, result)| {
             OffsetCommitResponsePartition::default()
                 .with_partition_index(partition.0)
                 .with_error_code(code(result))
         });
-        match answers.iter_mut().find(|answer| answer.name.as_str() == outcome.topic.as_str()) {
-            Some(answer) => answer.partitions.extend(partitions),
-            None => answers.push(
-                OffsetCommitResponseTopic::default()
-                    .with_name(wire_topic(&outcome.topic))
-                    .with_partitions(partitions.collect()),
-            ),
+        let (name, partitions) = (wire_topic(&outcome.topic), partitions.collect());
+        if nothing_refused {
+            answers.push(OffsetCommitResponseTopic::default().with_name(name).with_partitions(partitions));
+        } else {
+            add(answers, &name, partitions);
         }
+    }
+}
+
+fn add(
+    answers: &mut Vec<OffsetCommitResponseTopic>,
+    name: &WireTopicName,
+    partitions: Vec<OffsetCommitResponsePartition>,
+) {
+    match answers.iter_mut().find(|answer| answer.name == *name) {
+        Some(answer) => answer.partitions.extend(partitions),
+        None => answers
+            .push(OffsetCommitResponseTopic::default().with_name(name.clone()).with_partitions(partitions)),
     }
 }
 
@@ -148,12 +159,17 @@ mod tests {
         };
         let mut answers = Vec::new();
         merge(&mut answers, refuse_all(vec![outcome("t", 9, Ok(()))], GroupError::IllegalGeneration));
-        merge(&mut answers, vec![outcome("u", 0, Ok(())), outcome("t", 1, Ok(()))]);
+        let named_twice = ["u", "t", "u"].map(|topic| outcome(topic, 1, Ok(())));
+        merge(&mut answers, named_twice.to_vec());
         let told: Vec<_> = (answers.iter())
             .flat_map(|topic| topic.partitions.iter().map(|partition| (topic.name.as_str(), partition)))
             .map(|(name, partition)| (name, partition.partition_index, partition.error_code))
             .collect();
-        assert_eq!(told, [("t", 9, 22), ("t", 1, 0), ("u", 0, 0)]);
+        assert_eq!(told, [("t", 9, 22), ("t", 1, 0), ("u", 1, 0), ("u", 1, 0)]);
+        assert_eq!(answers.len(), 2);
+        let mut alone = Vec::new();
+        merge(&mut alone, named_twice.to_vec());
+        assert_eq!(alone.len(), 3);
         encodes_in_every_version(ApiKey::OffsetCommit, |_| {
             OffsetCommitResponse::default().with_topics(answers.clone())
         });

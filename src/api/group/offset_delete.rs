@@ -6,7 +6,7 @@ use kafka_protocol::messages::offset_delete_request::OffsetDeleteRequestPartitio
 use kafka_protocol::messages::offset_delete_response::{
     OffsetDeleteResponsePartition, OffsetDeleteResponseTopic,
 };
-use kafka_protocol::messages::{OffsetDeleteRequest, OffsetDeleteResponse};
+use kafka_protocol::messages::{OffsetDeleteRequest, OffsetDeleteResponse, TopicName as WireTopicName};
 
 use super::super::context::RequestContext;
 use super::super::outcome::Outcome;
@@ -27,9 +27,6 @@ pub async fn handle<R: Runtime>(
         let image = context.shard().image.borrow();
         split(&image, &request)
     };
-    if delete.topics.is_empty() {
-        return Outcome::answer(&header, &OffsetDeleteResponse::default().with_topics(answers));
-    }
     let pick = |response| match response {
         Response::OffsetDelete(result) => Some(result),
         _ => None,
@@ -59,11 +56,7 @@ fn split(image: &Image, request: &OffsetDeleteRequest) -> (Vec<OffsetDeleteRespo
             let partitions = missing
                 .into_iter()
                 .map(|partition| answer(partition, ErrorCode::UnknownTopicOrPartition.code()));
-            refused.push(
-                OffsetDeleteResponseTopic::default()
-                    .with_name(topic.name.clone())
-                    .with_partitions(partitions.collect()),
-            );
+            add(&mut refused, &topic.name, partitions.collect());
         }
         if !there.is_empty() {
             topics.push((TopicName::new(&topic.name), there));
@@ -72,19 +65,31 @@ fn split(image: &Image, request: &OffsetDeleteRequest) -> (Vec<OffsetDeleteRespo
     (refused, OffsetDelete { group: GroupId::new(&request.group_id), topics })
 }
 
-/// Adds the coordinator's outcomes behind what was refused before, topic by topic, as Kafka does.
+/// Adds the coordinator's outcomes behind what was refused before, topic by topic, as Kafka does. If nothing was, a topic
+/// that was named twice stands there twice.
 fn merge(answers: &mut Vec<OffsetDeleteResponseTopic>, outcomes: Vec<TopicOutcomes>) {
+    let nothing_refused = answers.is_empty();
     for outcome in outcomes {
         let partitions =
             outcome.partitions.iter().map(|(partition, result)| answer(*partition, code(result)));
-        match answers.iter_mut().find(|answer| answer.name.as_str() == outcome.topic.as_str()) {
-            Some(answer) => answer.partitions.extend(partitions),
-            None => answers.push(
-                OffsetDeleteResponseTopic::default()
-                    .with_name(wire_topic(&outcome.topic))
-                    .with_partitions(partitions.collect()),
-            ),
+        let (name, partitions) = (wire_topic(&outcome.topic), partitions.collect());
+        if nothing_refused {
+            answers.push(OffsetDeleteResponseTopic::default().with_name(name).with_partitions(partitions));
+        } else {
+            add(answers, &name, partitions);
         }
+    }
+}
+
+fn add(
+    answers: &mut Vec<OffsetDeleteResponseTopic>,
+    name: &WireTopicName,
+    partitions: Vec<OffsetDeleteResponsePartition>,
+) {
+    match answers.iter_mut().find(|answer| answer.name == *name) {
+        Some(answer) => answer.partitions.extend(partitions),
+        None => answers
+            .push(OffsetDeleteResponseTopic::default().with_name(name.clone()).with_partitions(partitions)),
     }
 }
 

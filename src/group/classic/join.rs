@@ -48,16 +48,14 @@ impl Coordinator {
         if longest > Some(NAME_BYTES_MAX) { Err(GroupError::InvalidRequest) } else { Ok(()) }
     }
 
-    /// A group whose first member is refused does not come to be; Kafka makes an empty one, and soon forgets it again.
+    /// As in Kafka, a group comes to be even if its first member is refused for its protocols; being empty and without
+    /// offsets, it is soon forgotten again.
     fn join_new_group(&mut self, now: Now, token: ReplyToken, join: JoinGroup) {
         let mut group = ClassicGroup::new(&join.group, now.wall);
         let id = join.group.clone();
         let mut turn = self.turn(now);
         if !join.member.is_empty() {
             return refuse(&mut turn, token, join.member, GroupError::UnknownMemberId);
-        }
-        if !group.supports(&join.protocol_type, &join.protocols) {
-            return refuse(&mut turn, token, join.member, GroupError::InconsistentGroupProtocol);
         }
         turn.append(
             vec![group.to_record(|member| member.assignment.clone())],

@@ -39,14 +39,18 @@ fn a_join_is_refused_for_its_group_name_session_timeout_or_size() {
         (JoinGroup { session_timeout_ms: 5_999, ..join() }, GroupError::InvalidSessionTimeout),
         (JoinGroup { session_timeout_ms: 1_800_001, ..join() }, GroupError::InvalidSessionTimeout),
         (JoinGroup { client_id: "c".repeat(32_767).into(), ..join() }, GroupError::InvalidRequest),
-        (JoinGroup { protocols: vec![], ..join() }, GroupError::InconsistentGroupProtocol),
-        (JoinGroup { protocol_type: "".into(), ..join() }, GroupError::InconsistentGroupProtocol),
         (JoinGroup { member: "m".into(), ..join() }, GroupError::UnknownMemberId),
     ];
     for (join, error) in refusals {
         assert_eq!(bench.join(join).error, Some(error));
     }
     assert!(bench.log.is_empty());
+    for refused in
+        [JoinGroup { protocols: vec![], ..join() }, JoinGroup { protocol_type: "".into(), ..join() }]
+    {
+        assert_eq!(bench.join(refused).error, Some(GroupError::InconsistentGroupProtocol));
+    }
+    assert_eq!(bench.describe().state, "Empty");
 }
 
 #[test]
