@@ -183,9 +183,9 @@ impl<R: Runtime> LogFolder<R> {
             start.was_clean = true;
             start.broker_epoch = CleanMarker::parse(&text).map(|marker| BrokerEpoch(marker.broker_epoch));
             self.runtime.remove_file(&path).await?;
-            self.runtime.sync_folder(&self.path).await?;
         }
-        Ok(())
+        // A process that was killed may have made partitions here whose names are not durable yet.
+        self.runtime.sync_folder(&self.path).await
     }
 
     /// Writes down up to where each log is known to be durable.
@@ -283,8 +283,9 @@ async fn own_properties<R: Runtime>(
     }
     if properties.directory_id.is_none() {
         properties.directory_id = Some(random_id(runtime));
-        write_small(runtime, &path, properties.to_text()).await?;
+        // First, so that whoever finds the properties after a kill may rely on the way to them.
         sync_ancestors(runtime, folder).await?;
+        write_small(runtime, &path, properties.to_text()).await?;
     }
     Ok(properties)
 }

@@ -297,7 +297,8 @@ impl<R: Runtime> Chunks<'_, R> {
     }
 
     async fn fill(&mut self, position: u64) -> Result<(), Trouble> {
-        self.chunk = self.file.read_at(Position(position), CHUNK_BYTES).await?;
+        // Past the page cache: where a sync failed and the process then ended, it shows as clean what the disk does not hold.
+        self.chunk = self.file.read_cold(Position(position), CHUNK_BYTES).await?;
         self.start = position;
         self.runtime.yield_now().await;
         Ok(())
