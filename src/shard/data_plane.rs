@@ -179,7 +179,9 @@ impl<R: Runtime> Shard<R> {
             };
             let rules = replica.rules.borrow();
             let end = if order.committed_only { rules.last_stable_offset() } else { rules.high_watermark() };
-            if end != order.seen_end || replica.opening.get() == Opening::Failed {
+            // One that went offline after it was opened is still read, and ends no wait: it will have nothing new.
+            let is_unreadable = replica.opening.get() == Opening::Failed && replica.log.get().is_none();
+            if end != order.seen_end || is_unreadable {
                 bell.ring();
             } else {
                 replica.purgatory.watch(order.seen_end, order.committed_only, bell.clone());
