@@ -1,108 +1,165 @@
+//! Writers and readers go on while power fails, processes are killed or stopped, and the number of shards changes.
+
 use std::cell::RefCell;
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use onrush::runtime::mailbox::mailbox;
+use onrush::base::ShardId;
 use onrush::runtime::sim::{DiskFault, DiskOperation, NetworkHabits, SimMachine, SimRuntime, Simulation};
 use onrush::runtime::{Lane, Runtime};
 
-use crate::client::Client;
-use crate::{for_each_seed, stand_in};
+use crate::broker::{SimBroker, address};
+use crate::client::{Answer, Client, Lost};
+use crate::for_each_seed;
 
-const PORT: u16 = 9092;
+const TOPIC: &str = "lines";
+const PARTITIONS: i32 = 3;
+const LINES_OF_A_WRITER: usize = 60;
+const SETTINGS: &[(&str, &str)] = &[("num.partitions", "3"), ("log.roll.ms", "500")];
 
-fn start(machine: &SimMachine) {
-    let (sender, receiver) = mailbox(64);
-    let (mut sender, mut receiver) = (Some(sender), Some(receiver));
-    machine.restart(2, |runtime| {
-        let (sender, receiver) = (sender.take(), if runtime.shard().0 == 1 { receiver.take() } else { None });
-        async move {
-            match (sender, receiver) {
-                // When the disk fails the process stops serving, as it must.
-                (Some(sender), _) => drop(stand_in::own(runtime, PORT, sender).await),
-                (_, Some(receiver)) => stand_in::read(runtime, receiver).await,
-                _ => {}
-            }
-        }
-    });
+/// What is promised: by an acknowledgement, or by having been read. By partition and offset.
+type Promised = Rc<RefCell<BTreeMap<(i32, i64), Bytes>>>;
+
+fn promise(promised: &Promised, partition: i32, offset: i64, line: Bytes) {
+    let before = promised.borrow_mut().insert((partition, offset), line.clone());
+    assert!(
+        before.as_ref().is_none_or(|before| *before == line),
+        "{partition} {offset}: {before:?}, {line:?}"
+    );
 }
 
-/// Sends numbered lines until it is dropped or ends, each after the last was acknowledged or its connection lost.
-fn send_lines(client: &SimRuntime, address: SocketAddr, acknowledged: &Rc<RefCell<Vec<Bytes>>>) {
-    let (runtime, acknowledged) = (client.clone(), acknowledged.clone());
-    client.spawn(Lane::Data, async move {
-        let mut number = 0;
-        while number < 200 {
-            if let Ok(mut connection) = Client::connect(&runtime, address).await {
-                while number < 200 {
-                    number += 1;
-                    let line = format!("line {number} {}", "x".repeat(runtime.random() as usize % 3000));
-                    let Ok(Some(_)) = connection.call(format!("P{line}").as_bytes()).await else { break };
-                    acknowledged.borrow_mut().push(Bytes::from(line));
-                }
-            }
-            runtime.sleep_until(runtime.now() + Duration::from_millis(2)).await;
-        }
-    });
+async fn pause(runtime: &SimRuntime, ms: u64) {
+    runtime.sleep_until(runtime.now() + Duration::from_millis(ms)).await;
 }
 
-async fn fetch_all(simulation: &Simulation, address: SocketAddr, moves: bool) -> Vec<Bytes> {
-    let runtime = simulation.client();
+async fn connect(runtime: &SimRuntime, broker: &SimMachine) -> Client {
     loop {
-        if let Ok(mut connection) = Client::connect(&runtime, address).await {
-            if moves {
-                connection.send(b"M").await.expect("a new connection takes a small request");
-            }
-            if let Ok(Some(log)) = connection.call(b"F\0\0\0\0\0\0\0\0").await {
-                return stand_in::entries(&log);
-            }
+        if let Ok(mut client) = Client::connect(runtime, address(broker)).await
+            && let Ok(3) = client.partitions_with_leader(TOPIC).await
+        {
+            return client;
         }
-        runtime.sleep_until(runtime.now() + Duration::from_millis(5)).await;
+        pause(runtime, 20).await;
     }
 }
 
-fn is_in_order_among(all: &[Bytes], some: &[Bytes]) -> bool {
-    let mut rest = all.iter();
-    some.iter().all(|line| rest.any(|stored| stored == line))
+/// Sends numbered lines to one partition, each once: what is not acknowledged is given up.
+async fn write_lines(runtime: SimRuntime, broker: SimMachine, partition: i32, promised: Promised) {
+    let mut number = 0;
+    while number < LINES_OF_A_WRITER {
+        let mut client = connect(&runtime, &broker).await;
+        while number < LINES_OF_A_WRITER {
+            number += 1;
+            let line =
+                format!("line {number} of {partition} {}", "x".repeat(runtime.random() as usize % 3000));
+            match client.produce(TOPIC, partition, &line).await {
+                Ok(Answer::Done(offset)) => promise(&promised, partition, offset, Bytes::from(line)),
+                Ok(Answer::Refused(_)) => pause(&runtime, 20).await,
+                Err(Lost) => break,
+            }
+        }
+    }
+}
+
+/// Reads one partition from its beginning, again and again after each loss of the connection.
+async fn read_lines(runtime: SimRuntime, broker: SimMachine, partition: i32, promised: Promised) {
+    loop {
+        let mut client = connect(&runtime, &broker).await;
+        let mut next_offset = 0;
+        while let Ok(answer) = client.fetch(TOPIC, partition, next_offset).await {
+            match answer {
+                Answer::Done(lines) => {
+                    for line in lines {
+                        next_offset = line.offset + 1;
+                        promise(&promised, partition, line.offset, line.value);
+                    }
+                }
+                Answer::Refused(_) => pause(&runtime, 20).await,
+            }
+        }
+    }
+}
+
+async fn read_all(runtime: &SimRuntime, broker: &SimMachine) -> BTreeMap<(i32, i64), Bytes> {
+    let mut client = connect(runtime, broker).await;
+    let mut all = BTreeMap::new();
+    for partition in 0..PARTITIONS {
+        let mut next_offset = 0;
+        loop {
+            match client.fetch(TOPIC, partition, next_offset).await {
+                Ok(Answer::Done(lines)) if lines.is_empty() => break,
+                Ok(Answer::Done(lines)) => {
+                    next_offset = lines.last().map_or(next_offset, |line| line.offset + 1);
+                    all.extend(lines.into_iter().map(|line| ((partition, line.offset), line.value)));
+                }
+                Ok(Answer::Refused(_)) => pause(runtime, 20).await,
+                Err(Lost) => client = connect(runtime, broker).await,
+            }
+        }
+    }
+    all
+}
+
+/// Every writer's lines go out while `trouble` comes over the broker again and again; then one more power cut, and a look
+/// at what is left.
+fn nothing_promised_is_lost(simulation: &Simulation, mut trouble: impl FnMut(&SimMachine, SimBroker)) {
+    let [machine, writers, readers] = ["broker", "writers", "readers"].map(|name| simulation.machine(name));
+    let chance = simulation.client();
+    let mut broker = SimBroker::start(&machine, 2, SETTINGS);
+    let promised = Promised::default();
+    for partition in 0..PARTITIONS {
+        let runtime = writers.runtime(ShardId(0));
+        let writing = write_lines(runtime.clone(), machine.clone(), partition, promised.clone());
+        runtime.spawn(Lane::Data, writing);
+        let runtime = readers.runtime(ShardId(0));
+        let reading = read_lines(runtime.clone(), machine.clone(), partition, promised.clone());
+        runtime.spawn(Lane::Data, reading);
+    }
+    while writers.task_count() > 0 {
+        simulation.run_for(Duration::from_millis(chance.random() % 200));
+        trouble(&machine, broker);
+        broker = SimBroker::start(&machine, 1 + (chance.random() % 3) as u16, SETTINGS);
+    }
+    readers.kill();
+    machine.crash();
+    machine.disk().heal();
+    simulation.set_network_habits(NetworkHabits::default());
+    let _broker = SimBroker::start(&machine, 2, SETTINGS);
+    let left = simulation.block_on(read_all(&chance, &machine));
+    let promised = promised.take();
+    assert!(promised.len() > 20, "only {} lines were promised", promised.len());
+    for ((partition, offset), line) in &promised {
+        let found = left.get(&(*partition, *offset));
+        assert_eq!(found, Some(line), "partition {partition}, offset {offset}");
+    }
 }
 
 #[test]
-fn acknowledged_lines_outlive_power_cuts_kills_and_failing_disks() {
-    for_each_seed(25, |simulation| {
-        let machine = simulation.machine("broker");
-        let address = SocketAddr::new(machine.address(), PORT);
-        let resets_per_million = 1000;
-        simulation.set_network_habits(NetworkHabits { resets_per_million, ..NetworkHabits::default() });
-        let disk = machine.disk();
-        disk.fail_sometimes(DiskOperation::Sync, "log", 10_000, DiskFault::LostPages);
-        disk.fail_sometimes(DiskOperation::Write, "log", 10_000, DiskFault::ShortWrite { bytes: 100 });
-        start(&machine);
-        let acknowledged = Rc::new(RefCell::new(Vec::new()));
-        send_lines(&simulation.client(), address, &acknowledged);
-        while simulation.machine("client").task_count() > 0 {
-            simulation.run_for(Duration::from_millis(simulation.client().random() % 100));
-            if simulation.client().random().is_multiple_of(2) {
-                machine.crash()
-            } else {
-                machine.kill()
-            }
-            start(&machine);
-        }
-        machine.crash();
-        disk.heal();
-        simulation.set_network_habits(NetworkHabits::default());
-        start(&machine);
-        let stored = simulation.block_on(fetch_all(simulation, address, false));
-        let acknowledged = acknowledged.take();
-        assert!(acknowledged.len() > 20, "only {} lines were acknowledged", acknowledged.len());
-        assert!(is_in_order_among(&stored, &acknowledged), "an acknowledged line is missing");
-        assert_eq!(
-            stored,
-            simulation.block_on(fetch_all(simulation, address, true)),
-            "read on the other shard"
-        );
+fn nothing_promised_is_lost_by_power_cuts_kills_and_stops() {
+    for_each_seed(20, |simulation| {
+        let chance = simulation.client();
+        nothing_promised_is_lost(simulation, |machine, broker| match chance.random() % 3 {
+            0 => machine.crash(),
+            1 => machine.kill(),
+            _ => broker.stop(simulation).expect("a broker without trouble stops in order"),
+        });
+    });
+}
+
+#[test]
+fn nothing_promised_is_lost_by_failing_disks_and_networks() {
+    for_each_seed(20, |simulation| {
+        let chance = simulation.client();
+        simulation.set_network_habits(NetworkHabits { resets_per_million: 500, ..NetworkHabits::default() });
+        let disk = simulation.machine("broker").disk();
+        disk.fail_sometimes(DiskOperation::Sync, ".log", 10_000, DiskFault::LostPages);
+        disk.fail_sometimes(DiskOperation::Write, ".log", 5_000, DiskFault::ShortWrite { bytes: 100 });
+        nothing_promised_is_lost(simulation, |machine, _| match chance.random() % 2 {
+            0 => machine.crash(),
+            _ => machine.kill(),
+        });
     });
 }

@@ -1,10 +1,10 @@
-//! Whole processes on simulated machines: clients talk to them through the simulated network while power fails, processes
+//! Whole brokers on simulated machines: clients talk to them through the simulated network while power fails, processes
 //! are killed and disks misbehave. Every scenario runs twice with each seed and must leave the same trace.
 //! `SEED=7 cargo test --test sim` repeats one seed.
 
+mod broker;
 mod client;
 mod durability;
-mod stand_in;
 
 use onrush::runtime::sim::{Simulation, seeds};
 
