@@ -8,6 +8,7 @@ mod data;
 mod dispatch;
 mod group;
 mod interest;
+mod nodes;
 mod operations;
 mod outcome;
 mod txn;

@@ -11,8 +11,8 @@ use kafka_protocol::messages::{CreatePartitionsRequest, CreatePartitionsResponse
 use kafka_protocol::protocol::StrBytes;
 
 use super::super::context::RequestContext;
+use super::super::nodes::meant_node;
 use super::super::outcome::Outcome;
-use crate::base::NodeId;
 use crate::metadata::{CreatePartitionsResult, MorePartitions};
 use crate::protocol::{RequestHeader, append_code};
 use crate::runtime::Runtime;
@@ -22,7 +22,8 @@ pub async fn handle<R: Runtime>(
     header: RequestHeader,
     request: CreatePartitionsRequest,
 ) -> Outcome<R::File> {
-    let topics: Vec<MorePartitions> = request.topics.iter().map(more_partitions).collect();
+    let topics: Vec<MorePartitions> =
+        request.topics.iter().map(|topic| more_partitions(&context, topic)).collect();
     let validate_only = request.validate_only;
     let decided =
         context.router.decide(move |controller, _| controller.create_partitions(&topics, validate_only));
@@ -37,11 +38,13 @@ pub async fn handle<R: Runtime>(
     Outcome::answer(&header, &CreatePartitionsResponse::default().with_results(results))
 }
 
-fn more_partitions(topic: &CreatePartitionsTopic) -> MorePartitions {
+fn more_partitions<R: Runtime>(context: &RequestContext<R>, topic: &CreatePartitionsTopic) -> MorePartitions {
     let assignments = topic.assignments.as_ref().map(|assignments| {
         assignments
             .iter()
-            .map(|assignment| assignment.broker_ids.iter().map(|broker| NodeId(broker.0)).collect())
+            .map(|assignment| {
+                assignment.broker_ids.iter().map(|broker| meant_node(context, broker.0)).collect()
+            })
             .collect()
     });
     MorePartitions { name: topic.name.to_string(), count: topic.count, assignments }

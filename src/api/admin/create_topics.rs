@@ -8,9 +8,10 @@ use kafka_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse, TopicN
 use kafka_protocol::protocol::StrBytes;
 
 use super::super::context::RequestContext;
+use super::super::nodes::meant_node;
 use super::super::outcome::Outcome;
 use super::settings::{config_in_force, source_number};
-use crate::base::{NodeId, PartitionIndex};
+use crate::base::PartitionIndex;
 use crate::config::{BrokerConfig, DescribedSetting, describe_topic};
 use crate::metadata::{CreateTopicResult, CreatedTopic, NewAssignment, NewTopic, Overrides};
 use crate::protocol::{RequestHeader, append_code};
@@ -21,7 +22,7 @@ pub async fn handle<R: Runtime>(
     header: RequestHeader,
     request: CreateTopicsRequest,
 ) -> Outcome<R::File> {
-    let topics: Vec<NewTopic> = request.topics.iter().map(new_topic).collect();
+    let topics: Vec<NewTopic> = request.topics.iter().map(|topic| new_topic(&context, topic)).collect();
     let validate_only = request.validate_only;
     let decided =
         context.router.decide(move |controller, seed| controller.create_topics(&topics, validate_only, seed));
@@ -41,12 +42,12 @@ pub async fn handle<R: Runtime>(
     Outcome::answer(&header, &CreateTopicsResponse::default().with_topics(answers))
 }
 
-fn new_topic(topic: &CreatableTopic) -> NewTopic {
+fn new_topic<R: Runtime>(context: &RequestContext<R>, topic: &CreatableTopic) -> NewTopic {
     NewTopic {
         name: topic.name.to_string(),
         partition_count: topic.num_partitions,
         replication_factor: topic.replication_factor,
-        assignments: topic.assignments.iter().map(assignment).collect(),
+        assignments: topic.assignments.iter().map(|given| assignment(context, given)).collect(),
         configs: topic
             .configs
             .iter()
@@ -55,10 +56,10 @@ fn new_topic(topic: &CreatableTopic) -> NewTopic {
     }
 }
 
-fn assignment(given: &CreatableReplicaAssignment) -> NewAssignment {
+fn assignment<R: Runtime>(context: &RequestContext<R>, given: &CreatableReplicaAssignment) -> NewAssignment {
     NewAssignment {
         partition: PartitionIndex(given.partition_index),
-        replicas: given.broker_ids.iter().map(|broker| NodeId(broker.0)).collect(),
+        replicas: given.broker_ids.iter().map(|broker| meant_node(context, broker.0)).collect(),
     }
 }
 

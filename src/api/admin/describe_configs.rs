@@ -12,6 +12,7 @@ use kafka_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
 
 use super::super::context::RequestContext;
+use super::super::nodes::meant_node;
 use super::super::outcome::Outcome;
 use super::settings::{config_in_force, kind_number, source_number};
 use crate::config::{
@@ -95,9 +96,9 @@ fn describe<R: Runtime>(
 }
 
 fn own_broker<R: Runtime>(context: &RequestContext<R>, name: &str) -> Result<(), Refusal> {
-    let own = context.shard().config.node_id.0;
+    let own = context.shard().config.node_id;
     match name.parse::<i32>() {
-        Ok(id) if id == own => Ok(()),
+        Ok(id) if meant_node(context, id) == own => Ok(()),
         Ok(id) => {
             invalid(format!("broker {id} was asked for of broker {own}, which can tell of itself only"))
         }

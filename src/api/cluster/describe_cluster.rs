@@ -7,9 +7,9 @@ use kafka_protocol::messages::{BrokerId, DescribeClusterRequest, DescribeCluster
 use kafka_protocol::protocol::StrBytes;
 
 use super::super::context::RequestContext;
+use super::super::nodes::{Node, nodes};
 use super::super::operations;
 use super::super::outcome::Outcome;
-use super::nodes::{Node, nodes};
 use crate::protocol::{ErrorCode, RequestHeader};
 use crate::runtime::Runtime;
 

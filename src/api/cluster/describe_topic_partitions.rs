@@ -14,9 +14,9 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::StrBytes;
 
 use super::super::context::RequestContext;
+use super::super::nodes::{Node, nodes, placement};
 use super::super::operations;
 use super::super::outcome::Outcome;
-use super::nodes::{Node, nodes, placement};
 use crate::base::{PartitionIndex, TopicPartition};
 use crate::metadata::{PartitionImage, TopicImage, check_topic_name, is_internal_topic};
 use crate::protocol::{ErrorCode, RequestHeader};

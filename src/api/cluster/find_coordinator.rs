@@ -11,8 +11,8 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::super::context::RequestContext;
 use super::super::creation::create_missing;
+use super::super::nodes::{Node, nodes, serving_node};
 use super::super::outcome::Outcome;
-use super::nodes::{Node, nodes, serving_node};
 use crate::base::{PartitionIndex, TopicPartition};
 use crate::metadata::{OFFSETS_TOPIC, TRANSACTION_TOPIC};
 use crate::protocol::{ErrorCode, RequestHeader};

@@ -17,9 +17,9 @@ use uuid::Uuid;
 
 use super::super::context::RequestContext;
 use super::super::creation::create_missing;
+use super::super::nodes::{Node, nodes, placement};
 use super::super::operations;
 use super::super::outcome::Outcome;
-use super::nodes::{Node, nodes, placement};
 use crate::base::{Map, Set, TopicId, TopicPartition};
 use crate::metadata::{Image, TopicImage, check_topic_name, is_internal_topic};
 use crate::protocol::{ErrorCode, RequestHeader};

@@ -5,5 +5,3 @@ pub mod describe_cluster;
 pub mod describe_topic_partitions;
 pub mod find_coordinator;
 pub mod metadata;
-
-mod nodes;

@@ -3,7 +3,7 @@
 use kafka_protocol::messages::BrokerId;
 use kafka_protocol::protocol::StrBytes;
 
-use super::super::context::RequestContext;
+use super::context::RequestContext;
 use crate::base::{NodeId, ShardId, TopicPartition};
 use crate::config::Advertise;
 use crate::metadata::{BrokerImage, PartitionImage};
@@ -59,6 +59,14 @@ pub fn serving_node<R: Runtime>(context: &RequestContext<R>, shard: ShardId) -> 
 
 fn node_of_shard(node_id: NodeId, shard: ShardId) -> NodeId {
     NodeId(node_id.0 + i32::from(shard.0))
+}
+
+/// The broker that a client means by `id`: whatever shard it names, that is this broker.
+pub fn meant_node<R: Runtime>(context: &RequestContext<R>, id: i32) -> NodeId {
+    let own = context.shard().config.node_id;
+    let shards = (0..context.router.count()).map(ShardId);
+    let is_own = shards.map(|shard| serving_node(context, shard)).any(|node| node.0 == id);
+    if is_own { own } else { NodeId(id) }
 }
 
 /// A partition's replicas as clients are to see them.
