@@ -23,7 +23,7 @@ pub use header::{
 };
 pub use unreadable::{Malformed, Unreadable};
 pub use validate::{
-    BatchError, CheckedBatch, InvalidBatch, ProduceRules, RECORD_ERRORS_MAX, RecordError, TargetCompression,
-    check,
+    BatchError, CheckStage, CheckedBatch, InvalidBatch, ProduceRules, RECORD_ERRORS_MAX, RecordError,
+    TargetCompression, check,
 };
 pub use walk::{Batch, Batches, Front, Record, RecordHeaders, Records, UnpackedBatch, crc_of};

@@ -77,6 +77,15 @@ impl<R: Runtime> Shard<R> {
         }))
     }
 
+    pub async fn log_start_offset(
+        self: &Rc<Self>,
+        partition: TopicPartition,
+    ) -> Result<Offset, QueryRefusal> {
+        let replica = self.open_replica_of(partition).await?;
+        let log_start_offset = replica.rules.borrow().log_start_offset();
+        Ok(log_start_offset)
+    }
+
     /// Up to where `asked` reaches in this log.
     pub async fn end_of_epoch(
         self: &Rc<Self>,

@@ -11,8 +11,9 @@ use kafka_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
 
 use super::super::context::RequestContext;
 use super::super::outcome::Outcome;
-use super::topics::{TopicAsked, partition_of};
-use crate::base::{LeaderEpoch, Map, ShardId, TimestampMs, TopicPartition};
+use super::isolation::isolation_level;
+use super::topics::{TopicAsked, believed_leader_epoch, partition_of};
+use crate::base::{Map, ShardId, TimestampMs, TopicPartition};
 use crate::partition::{IsolationLevel, OffsetSpec};
 use crate::protocol::{ErrorCode, RequestHeader, query_code};
 use crate::runtime::Runtime;
@@ -66,11 +67,7 @@ fn plan<R: Runtime>(
     queries: &mut Map<ShardId, Vec<OffsetQuery>>,
 ) -> Vec<Vec<Entry>> {
     let image = context.shard().image.borrow();
-    let isolation = if request.isolation_level == 1 {
-        IsolationLevel::ReadCommitted
-    } else {
-        IsolationLevel::ReadUncommitted
-    };
+    let isolation = isolation_level(request.isolation_level);
     let duplicated = duplicates(request);
     let mut all = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
@@ -78,6 +75,10 @@ fn plan<R: Runtime>(
             TopicAsked { name: &topic.name, topic_id: uuid::Uuid::nil(), by_id: false }.resolve(&image);
         let mut entry = |asked: &ListOffsetsPartition| {
             let index = asked.partition_index;
+            // Kafka's handler fails on such a level, and that stands at each partition.
+            let Some(isolation) = isolation else {
+                return Entry::Answered(refused(index, ErrorCode::UnknownServerError.code()));
+            };
             if duplicated.contains(&(topic.name.to_string(), index)) {
                 return Entry::Answered(refused(index, ErrorCode::InvalidRequest.code()));
             }
@@ -104,8 +105,7 @@ fn ask<R: Runtime>(
     queries: &mut Map<ShardId, Vec<OffsetQuery>>,
 ) -> Entry {
     let owner = context.owner_of(partition);
-    let current_leader_epoch =
-        (asked.current_leader_epoch >= 0).then_some(LeaderEpoch(asked.current_leader_epoch));
+    let current_leader_epoch = believed_leader_epoch(asked.current_leader_epoch);
     let queries = queries.entry(owner).or_default();
     queries.push(OffsetQuery { partition, current_leader_epoch, isolation, search });
     Entry::Asked { owner, index: queries.len() - 1 }

@@ -6,6 +6,5 @@ pub mod list_offsets;
 pub mod offset_for_leader_epoch;
 pub mod produce;
 
-mod reading;
-
+mod isolation;
 mod topics;

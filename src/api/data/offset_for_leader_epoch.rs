@@ -10,7 +10,7 @@ use kafka_protocol::messages::{OffsetForLeaderEpochRequest, OffsetForLeaderEpoch
 
 use super::super::context::RequestContext;
 use super::super::outcome::Outcome;
-use super::topics::{TopicAsked, partition_of};
+use super::topics::{TopicAsked, believed_leader_epoch, partition_of};
 use crate::base::{LeaderEpoch, TopicPartition};
 use crate::protocol::{ErrorCode, RequestHeader, query_code};
 use crate::runtime::Runtime;
@@ -47,7 +47,7 @@ async fn end_of_epoch<R: Runtime>(
     asked: &OffsetForLeaderPartition,
 ) -> EpochEndOffset {
     let leader_epoch = LeaderEpoch(asked.leader_epoch);
-    let current = (asked.current_leader_epoch >= 0).then_some(LeaderEpoch(asked.current_leader_epoch));
+    let current = believed_leader_epoch(asked.current_leader_epoch);
     let work = move |shard: Rc<crate::shard::Shard<R>>| async move {
         shard.end_of_epoch(partition, leader_epoch, current).await
     };

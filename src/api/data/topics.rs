@@ -1,6 +1,6 @@
 use uuid::Uuid;
 
-use crate::base::{PartitionIndex, TopicId, TopicPartition};
+use crate::base::{LeaderEpoch, PartitionIndex, TopicId, TopicPartition};
 use crate::metadata::Image;
 use crate::protocol::ErrorCode;
 
@@ -30,4 +30,10 @@ pub fn partition_of(image: &Image, topic_id: TopicId, index: i32) -> Result<Topi
         Some(topic) if topic.partition(partition).is_some() => Ok(TopicPartition { topic_id, partition }),
         _ => Err(ErrorCode::UnknownTopicOrPartition),
     }
+}
+
+/// The leader epoch that the asker believes in; `None`: it does not say. Kafka compares every value but -1, here as in its
+/// ListOffsets and OffsetForLeaderEpoch.
+pub fn believed_leader_epoch(epoch: i32) -> Option<LeaderEpoch> {
+    (epoch != -1).then_some(LeaderEpoch(epoch))
 }

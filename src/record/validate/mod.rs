@@ -14,7 +14,7 @@ use super::codec::Decompressor;
 use super::shape::{Shape, Shapes};
 use super::{BatchHeader, Codec, Compression, HEADER_BYTES, Records, TimestampType, Unreadable};
 use frame::{check_frame, the_only_batch};
-pub use refusal::{BatchError, InvalidBatch, RECORD_ERRORS_MAX, RecordError};
+pub use refusal::{BatchError, CheckStage, InvalidBatch, RECORD_ERRORS_MAX, RecordError};
 use rewrite::rewrite;
 
 /// What the topic and the request ask of a batch.

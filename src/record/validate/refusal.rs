@@ -32,12 +32,20 @@ pub struct InvalidBatch {
     pub error: BatchError,
     /// For the broker's log; Kafka's answers carry a text only with record errors, see `message`.
     pub reason: &'static str,
-    /// Whether the answer tells the log start offset; else it has -1 there.
-    pub tells_log_start_offset: bool,
+    pub stage: CheckStage,
     /// The records that are refused, the first `RECORD_ERRORS_MAX` of them; empty when it is the batch.
     pub record_errors: Vec<RecordError>,
     /// How many records are refused.
     pub refused_records: u32,
+}
+
+/// How far a batch had come when it was refused. Kafka asks the transaction coordinator in between.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CheckStage {
+    /// As part of its request, before the log was asked.
+    Request,
+    /// By the log.
+    Log,
 }
 
 /// Most record errors one answer tells. Kafka tells all; the rest of a batch fails with it either way, and a batch
@@ -52,24 +60,30 @@ pub struct RecordError {
 }
 
 impl InvalidBatch {
-    /// Refused before the log is asked: its start is not told.
+    /// Refused before the log is asked.
     pub(super) fn in_request(error: BatchError, reason: &'static str) -> InvalidBatch {
         InvalidBatch {
             error,
             reason,
-            tells_log_start_offset: false,
+            stage: CheckStage::Request,
             record_errors: Vec::new(),
             refused_records: 0,
         }
     }
 
-    /// Refused by the log: its start is told, but for the refusals that Kafka counts as expected.
+    /// Refused by the log.
     pub(super) fn in_append(error: BatchError, reason: &'static str) -> InvalidBatch {
-        let tells_log_start_offset = !matches!(
-            error,
+        InvalidBatch { stage: CheckStage::Log, ..InvalidBatch::in_request(error, reason) }
+    }
+
+    /// Whether the answer tells the log start offset, as that of the log does but for the refusals that Kafka counts as
+    /// expected; else it has -1 there.
+    pub fn tells_log_start_offset(&self) -> bool {
+        let is_expected = matches!(
+            self.error,
             BatchError::CorruptMessage | BatchError::MessageTooLarge | BatchError::RecordListTooLarge
         );
-        InvalidBatch { tells_log_start_offset, ..InvalidBatch::in_request(error, reason) }
+        self.stage == CheckStage::Log && !is_expected
     }
 
     /// The text beside the error in the answer; only record errors have one.

@@ -184,7 +184,7 @@ fn a_batch_is_refused_with_the_error_that_kafka_gives() {
     for (name, bytes, error, tells_log_start_offset) in cases {
         let refusal = refusal(bytes, &rules());
         assert_eq!(
-            (refusal.error, refusal.tells_log_start_offset),
+            (refusal.error, refusal.tells_log_start_offset()),
             (error, tells_log_start_offset),
             "{name}"
         );
@@ -193,9 +193,9 @@ fn a_batch_is_refused_with_the_error_that_kafka_gives() {
 
     let old = ProduceRules { produce_version: 6, ..rules() };
     let zstd = refusal(packed_batch(4, &two(), 2), &old);
-    assert_eq!((zstd.error, zstd.tells_log_start_offset), (UnsupportedCompressionType, false));
+    assert_eq!((zstd.error, zstd.tells_log_start_offset()), (UnsupportedCompressionType, false));
     let codec = refusal(spoilt(|h| h.attributes = 5), &old);
-    assert_eq!((codec.error, codec.tells_log_start_offset), (UnknownServerError, false));
+    assert_eq!((codec.error, codec.tells_log_start_offset()), (UnknownServerError, false));
 }
 
 /// Kafka 4.3.1 takes these, too, and stores the bytes as they come.
@@ -248,7 +248,7 @@ fn records_without_key_are_told_one_by_one_on_a_compacted_topic() {
     for bytes in [batch(&body, 3, |_| {}), packed_batch(3, &body, 3)] {
         assert!(check(&Bytes::from(bytes.clone()), &rules()).is_ok());
         let refusal = refusal(bytes, &compacted);
-        assert_eq!((refusal.error, refusal.tells_log_start_offset), (BatchError::InvalidRecord, true));
+        assert_eq!((refusal.error, refusal.tells_log_start_offset()), (BatchError::InvalidRecord, true));
         let indexes: Vec<_> = refusal.record_errors.iter().map(|error| error.batch_index).collect();
         assert_eq!((indexes, refusal.refused_records), (vec![1, 2], 2));
         assert_eq!(
@@ -268,7 +268,7 @@ fn records_without_key_are_told_one_by_one_on_a_compacted_topic() {
 fn timestamps_out_of_range_are_told_one_by_one() {
     let future = record(0, 9_000_000, Some(b"k"), b"\0");
     let refused = refusal(batch(&future, 1, |_| {}), &rules());
-    assert_eq!((refused.error, refused.tells_log_start_offset), (BatchError::InvalidTimestamp, true));
+    assert_eq!((refused.error, refused.tells_log_start_offset()), (BatchError::InvalidTimestamp, true));
     assert_eq!(refused.record_errors[0].batch_index, 0);
 
     let mixed = [record(0, 9_000_000, Some(b"k"), b"\0"), record(1, 0, None, b"\0")].concat();
@@ -388,7 +388,7 @@ fn the_size_limit_counts_the_batch_as_sent_and_as_packed_anew() {
     assert!(check(&Bytes::from(sent.clone()), &small).is_ok());
     let plain = TargetCompression::Fixed(Codec::None);
     let refused = refusal(sent, &ProduceRules { compression_type: plain, ..small });
-    assert_eq!((refused.error, refused.tells_log_start_offset), (BatchError::MessageTooLarge, false));
+    assert_eq!((refused.error, refused.tells_log_start_offset()), (BatchError::MessageTooLarge, false));
 
     let bytes = batch(&body, 1, |_| {});
     let size = bytes.len() as u32;
@@ -396,7 +396,7 @@ fn the_size_limit_counts_the_batch_as_sent_and_as_packed_anew() {
     let refused = refusal(bytes.clone(), &ProduceRules { max_message_bytes: size - 1, ..rules() });
     assert_eq!(refused.error, BatchError::MessageTooLarge);
     let refused = refusal(bytes, &ProduceRules { segment_bytes: size - 1, ..rules() });
-    assert_eq!((refused.error, refused.tells_log_start_offset), (BatchError::RecordListTooLarge, false));
+    assert_eq!((refused.error, refused.tells_log_start_offset()), (BatchError::RecordListTooLarge, false));
 }
 
 #[test]

@@ -3,17 +3,16 @@
 //!
 //! Differs from Kafka on purpose: acks=1 is answered, as acks=all, only once the batch is durable.
 
+mod answer;
+
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use kafka_protocol::messages::produce_response::{
-    BatchIndexAndErrorMessage, LeaderIdAndEpoch, PartitionProduceResponse, TopicProduceResponse,
-};
-use kafka_protocol::messages::{BrokerId, ProduceRequest, ProduceResponse};
-use kafka_protocol::protocol::StrBytes;
+use kafka_protocol::messages::produce_response::TopicProduceResponse;
+use kafka_protocol::messages::{ProduceRequest, ProduceResponse};
 
 use super::super::context::RequestContext;
 use super::super::outcome::Outcome;
@@ -21,10 +20,11 @@ use super::topics::{TopicAsked, partition_of};
 use crate::base::{Map, ShardId, TopicPartition};
 use crate::metadata::is_internal_topic;
 use crate::partition::AppendOrigin;
-use crate::protocol::{ErrorCode, RequestHeader, append_code};
-use crate::record::{CheckedBatch, InvalidBatch, check};
+use crate::protocol::{ErrorCode, RequestHeader};
+use crate::record::{BatchHeader, CheckStage, CheckedBatch, check};
 use crate::runtime::Runtime;
 use crate::shard::{AppendOrder, AppendRefusal, Appended, produce_rules};
+use answer::Answer;
 
 /// First version that names topics by id.
 const FIRST_TOPIC_ID_VERSION: i16 = 13;
@@ -33,16 +33,26 @@ const ADMIN_CLIENT_ID: &[u8] = b"__admin_client";
 
 /// Where the answer of one partition entry comes from.
 enum Entry {
-    Refused(PartitionProduceResponse),
+    Refused(Answer),
     /// Place among the orders for that shard.
     Ordered {
         owner: ShardId,
         index: usize,
+        partition: TopicPartition,
     },
 }
 
 /// The batches of one request for one shard.
 type Orders = Map<ShardId, Vec<AppendOrder>>;
+
+/// What one request comes to, before anything of it is written.
+struct Plan {
+    /// By topic and partition, in the order of the request.
+    entries: Vec<Vec<Entry>>,
+    orders: Orders,
+    /// A partition that exists was sent null for records. Kafka's handler dies of it and never answers.
+    is_silent: bool,
+}
 
 /// Checks every batch, cuts the request by owner and hands each owner its part before it returns; the future waits until
 /// all of it is durable, or refused, or the request's time is over.
@@ -52,22 +62,14 @@ pub fn begin<R: Runtime>(
     request: ProduceRequest,
 ) -> impl Future<Output = Outcome<R::File>> {
     let acks = request.acks;
-    let has_null_records = request
-        .topic_data
-        .iter()
-        .any(|topic| topic.partition_data.iter().any(|entry| entry.records.is_none()));
-    let mut orders = Orders::default();
-    let entries: Vec<Vec<Entry>> = match refusal_of_all(&request) {
+    let plan = match refusal_of_all(&request) {
         Some(code) => all_refused(&request, code),
-        None => {
-            let plan = |topic| plan_topic(&context, &header, topic, &mut orders);
-            request.topic_data.iter().map(plan).collect()
-        }
+        None => plan_all(&context, &header, &request),
     };
     let deadline = context.shard().runtime.now()
         + Duration::from_millis(request.timeout_ms.max(0).cast_unsigned().into());
-    let mut waits = Vec::with_capacity(orders.len());
-    for (owner, orders) in orders {
+    let mut waits = Vec::with_capacity(plan.orders.len());
+    for (owner, orders) in plan.orders {
         let wait = context.router.on(owner, move |shard| shard.append(orders, acks != 0, deadline));
         waits.push((owner, wait));
     }
@@ -76,30 +78,32 @@ pub fn begin<R: Runtime>(
         for (owner, wait) in waits {
             done.insert(owner, wait.await.unwrap_or_default().into_iter().map(Some).collect());
         }
-        let mut resolve = |entry: Entry, index: i32| match entry {
-            Entry::Refused(response) => response,
-            Entry::Ordered { owner, index: place } => {
+        let mut answer = |entry: Entry, index: i32| match entry {
+            Entry::Refused(answer) => answer,
+            Entry::Ordered { owner, index: place, partition } => {
                 let result =
                     done.get_mut(&owner).and_then(|results| results.get_mut(place)).and_then(Option::take);
-                response_of(&context, index, result.unwrap_or(Err(AppendRefusal::ShardStopped)))
+                let result = result.unwrap_or(Err(AppendRefusal::ShardStopped));
+                Answer::of_append(&context, index, partition, result)
             }
         };
         let mut response = ProduceResponse::default();
-        for (topic, entries) in request.topic_data.iter().zip(entries) {
-            let partitions =
-                topic.partition_data.iter().zip(entries).map(|(asked, entry)| resolve(entry, asked.index));
+        for (topic, entries) in request.topic_data.iter().zip(plan.entries) {
+            let mut partitions = Vec::with_capacity(entries.len());
+            for (asked, entry) in topic.partition_data.iter().zip(entries) {
+                partitions.push(answer(entry, asked.index).complete(&context, &header).await);
+            }
             response.responses.push(
                 TopicProduceResponse::default()
                     .with_name(topic.name.clone())
                     .with_topic_id(topic.topic_id)
-                    .with_partition_responses(partitions.collect()),
+                    .with_partition_responses(partitions),
             );
         }
         if acks == 0 {
             return acks_zero_outcome(&response);
         }
-        // Kafka's handler dies on null records and never answers; clients see the same here.
-        if has_null_records { Outcome::Silent } else { Outcome::answer(&header, &response) }
+        if plan.is_silent { Outcome::Silent } else { Outcome::answer(&header, &response) }
     }
 }
 
@@ -114,19 +118,44 @@ fn acks_zero_outcome<F>(response: &ProduceResponse) -> Outcome<F> {
 
 /// An error of the request as a whole stands at each of its partitions.
 fn refusal_of_all(request: &ProduceRequest) -> Option<ErrorCode> {
-    (!(-1..=1).contains(&request.acks)).then_some(ErrorCode::InvalidRequiredAcks)
+    let mut batches = request.topic_data.iter().flat_map(|topic| &topic.partition_data);
+    let is_transactional = |entry: &PartitionProduceData| {
+        let header = entry.records.as_deref().and_then(BatchHeader::read);
+        header.is_some_and(|header| header.is_transactional())
+    };
+    let unnamed = request.transactional_id.is_none() && batches.any(is_transactional);
+    unnamed.then_some(ErrorCode::TransactionalIdAuthorizationFailed)
 }
 
-fn all_refused(request: &ProduceRequest, code: ErrorCode) -> Vec<Vec<Entry>> {
-    let refuse = |entry: &PartitionProduceData| Entry::Refused(refused(entry.index, code.code(), None));
-    request.topic_data.iter().map(|topic| topic.partition_data.iter().map(refuse).collect()).collect()
+fn all_refused(request: &ProduceRequest, code: ErrorCode) -> Plan {
+    let refuse = |entry: &PartitionProduceData| Entry::Refused(Answer::refused(entry.index, code));
+    let topic = |topic: &TopicProduceData| topic.partition_data.iter().map(refuse).collect();
+    Plan {
+        entries: request.topic_data.iter().map(topic).collect(),
+        orders: Orders::default(),
+        is_silent: false,
+    }
+}
+
+fn plan_all<R: Runtime>(
+    context: &RequestContext<R>,
+    header: &RequestHeader,
+    request: &ProduceRequest,
+) -> Plan {
+    let mut plan = Plan { entries: Vec::new(), orders: Orders::default(), is_silent: false };
+    for topic in &request.topic_data {
+        let entries = plan_topic(context, header, request.acks, topic, &mut plan);
+        plan.entries.push(entries);
+    }
+    plan
 }
 
 fn plan_topic<R: Runtime>(
     context: &RequestContext<R>,
     header: &RequestHeader,
+    acks: i16,
     topic: &TopicProduceData,
-    orders: &mut Orders,
+    plan: &mut Plan,
 ) -> Vec<Entry> {
     let shard = context.shard();
     let asked = TopicAsked {
@@ -145,23 +174,40 @@ fn plan_topic<R: Runtime>(
             Ok((topic_id, shard.topic_config(topic.name.as_str())))
         }
     });
-    let mut plan = |entry: &PartitionProduceData| {
-        let index = entry.index;
+    let mut entry = |asked: &PartitionProduceData| {
+        let index = asked.index;
         let (topic_id, config) = match &resolved {
             Ok(found) => found,
-            Err(code) => return Entry::Refused(refused(index, code.code(), None)),
+            Err(code) => return Entry::Refused(Answer::refused(index, *code)),
         };
         let partition = match partition_of(&image, *topic_id, index) {
             Ok(partition) => partition,
-            Err(code) => return Entry::Refused(refused(index, code.code(), None)),
+            Err(code) => return Entry::Refused(Answer::refused(index, code)),
         };
+        plan.is_silent |= asked.records.is_none();
+        let records = asked.records.clone().unwrap_or_default();
         let rules = produce_rules(config, shard.runtime.wall_clock(), header.version);
-        match check(entry.records.as_ref().unwrap_or(&Bytes::new()), &rules) {
-            Ok(batch) => order(context, partition, batch, orders),
-            Err(invalid) => Entry::Refused(invalid_response(index, &invalid)),
+        let checked = check(&records, &rules);
+        let reaches_log = checked.as_ref().err().is_none_or(|invalid| invalid.stage == CheckStage::Log);
+        if reaches_log && let Some(code) = refusal_before_log(acks, &records) {
+            return Entry::Refused(Answer::refused(index, code));
+        }
+        match checked {
+            Ok(batch) => order(context, partition, batch, &mut plan.orders),
+            Err(invalid) => Entry::Refused(Answer::of_invalid(index, partition, &invalid)),
         }
     };
-    topic.partition_data.iter().map(&mut plan).collect()
+    topic.partition_data.iter().map(&mut entry).collect()
+}
+
+/// What keeps a batch that is sound as part of its request from the log. While no transactions are served, no
+/// transactional id has a producer id.
+fn refusal_before_log(acks: i16, records: &[u8]) -> Option<ErrorCode> {
+    let header = BatchHeader::read(records);
+    if header.is_some_and(|header| header.is_transactional() && header.has_producer_id()) {
+        return Some(ErrorCode::InvalidProducerIdMapping);
+    }
+    (!(-1..=1).contains(&acks)).then_some(ErrorCode::InvalidRequiredAcks)
 }
 
 fn order<R: Runtime>(
@@ -178,54 +224,10 @@ fn order<R: Runtime>(
         batch,
         origin: AppendOrigin::Client { transaction_verified: false },
     });
-    Entry::Ordered { owner, index: orders.len() - 1 }
+    Entry::Ordered { owner, index: orders.len() - 1, partition }
 }
 
 /// The batch in memory of its own, so that no count is shared with the core it goes to.
 fn copied(batch: CheckedBatch) -> CheckedBatch {
     CheckedBatch { bytes: Bytes::copy_from_slice(&batch.bytes), ..batch }
-}
-
-fn response_of<R: Runtime>(
-    context: &RequestContext<R>,
-    index: i32,
-    result: Result<Appended, AppendRefusal>,
-) -> PartitionProduceResponse {
-    match result {
-        Ok(appended) => PartitionProduceResponse::default()
-            .with_index(index)
-            .with_base_offset(appended.base_offset.0)
-            .with_log_append_time_ms(appended.log_append_time.0)
-            .with_log_start_offset(appended.log_start_offset.0),
-        Err(refusal) => {
-            let code = append_code(&refusal);
-            let leader =
-                LeaderIdAndEpoch::default().with_leader_id(BrokerId(context.shard().config.node_id.0));
-            let response = refused(index, code, None);
-            if code == ErrorCode::NotLeaderOrFollower.code() {
-                response.with_current_leader(leader)
-            } else {
-                response
-            }
-        }
-    }
-}
-
-fn refused(index: i32, code: i16, message: Option<String>) -> PartitionProduceResponse {
-    PartitionProduceResponse::default()
-        .with_index(index)
-        .with_error_code(code)
-        .with_base_offset(-1)
-        .with_log_append_time_ms(-1)
-        .with_log_start_offset(-1)
-        .with_error_message(message.map(StrBytes::from_string))
-}
-
-fn invalid_response(index: i32, invalid: &InvalidBatch) -> PartitionProduceResponse {
-    let errors = invalid.record_errors.iter().map(|error| {
-        BatchIndexAndErrorMessage::default()
-            .with_batch_index(error.batch_index)
-            .with_batch_index_error_message(Some(StrBytes::from_string(error.message.clone())))
-    });
-    refused(index, invalid.error.code(), invalid.message()).with_record_errors(errors.collect())
 }

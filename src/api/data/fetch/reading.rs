@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use super::super::context::RequestContext;
+use super::super::super::context::RequestContext;
 use crate::base::{Map, Monotonic, ShardId, TopicPartition};
 use crate::partition::{IsolationLevel, ReadPlan, ReadRequest};
 use crate::protocol::{AbortedTransaction, ErrorCode, query_code};
@@ -31,8 +31,22 @@ pub struct PartitionRead<F> {
     pub bytes: u64,
 }
 
-/// A read, or Kafka's error code.
-pub type PartitionResult<F> = Result<PartitionRead<F>, i16>;
+/// Why one partition gives nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The metadata knows no such partition.
+    Unknown(ErrorCode),
+    /// Its owner refuses, with Kafka's error code.
+    ByLog(i16),
+}
+
+impl Refusal {
+    fn of(refusal: &QueryRefusal) -> Refusal {
+        Refusal::ByLog(query_code(refusal))
+    }
+}
+
+pub type PartitionResult<F> = Result<PartitionRead<F>, Refusal>;
 
 /// What all partitions gave, in the order asked.
 pub struct Collected<F> {
@@ -69,7 +83,10 @@ pub async fn read_all<R: Runtime>(
             }
         }
     }
-    let unresolved = |asked: &Asked| asked.partition.err().unwrap_or(ErrorCode::NotLeaderOrFollower).code();
+    let unresolved = |asked: &Asked| match asked.partition {
+        Err(code) => Refusal::Unknown(code),
+        Ok(_) => Refusal::of(&QueryRefusal::ShardStopped),
+    };
     let filled = results
         .into_iter()
         .zip(asked)
@@ -134,7 +151,7 @@ fn read_on<R: Runtime>(
                             bytes: read.bytes(),
                             records: read.into_segments(),
                         })
-                        .map_err(|refusal| query_code(&refusal)),
+                        .map_err(|refusal| Refusal::of(&refusal)),
                 );
             }
             reads
@@ -152,7 +169,7 @@ fn read_on<R: Runtime>(
             bytes: read.bytes(),
             records: read.into_segments(&shard.runtime),
         };
-        results.into_iter().map(|result| result.map(adopt).map_err(|refusal| query_code(&refusal))).collect()
+        results.into_iter().map(|result| result.map(adopt).map_err(|refusal| Refusal::of(&refusal))).collect()
     })
 }
 
