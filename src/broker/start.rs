@@ -86,6 +86,13 @@ pub async fn start_cluster<R: Runtime>(
         shard.runtime.spawn(Lane::Data, accept_connections(router.clone(), listener, index));
     }
     listen_on_every_shard(router, &config, listeners).await?;
+    for owner in router.shards() {
+        drop(router.on(owner, |shard| {
+            let opening = shard.clone();
+            shard.runtime.spawn(Lane::Background, async move { opening.open_remaining_logs().await });
+            async {}
+        }));
+    }
     say_started(&config, router.count(), listeners, &shard.image.borrow());
     Ok(())
 }

@@ -11,7 +11,7 @@ use futures_lite::future;
 
 use super::read_buffer::ReadBuffer;
 use crate::api::{self, Outcome, RequestContext};
-use crate::base::{Monotonic, ShardId};
+use crate::base::{Monotonic, ShardId, Trouble};
 use crate::protocol::{
     ApiKey, FRAME_LENGTH_BYTES, RequestKind, announced_frame_bytes, decode_body, read_header, take_frame,
 };
@@ -56,8 +56,10 @@ enum Turn<F> {
 enum End {
     /// Closed for a reason that is nobody's fault: the peer left, the broker stops, nothing came for too long.
     Quiet,
-    /// Closed for what the peer sent, or for trouble with the socket; logged once.
+    /// Closed for what the peer sent; logged once.
     Refused(String),
+    /// The socket failed: most often the peer went away without a word, which peers may do.
+    Lost(Trouble),
     Moved {
         owner: ShardId,
     },
@@ -104,6 +106,8 @@ pub async fn serve_connection<R: Runtime>(
             Ok(parcel) => return router.hand_over(owner, MovedConnection { parcel, unread, facts }),
             Err(trouble) => tracing::warn!(%peer, %trouble, "a connection could not be moved"),
         }
+    } else if let End::Lost(trouble) = end {
+        tracing::debug!(%peer, %trouble, "connection lost");
     } else if let End::Refused(why) = end {
         connection
             .shard
@@ -156,7 +160,7 @@ impl<R: Runtime> Connection<R> {
                 return End::Refused(why);
             }
             match self.turn().await {
-                Err(trouble) => return End::Refused(trouble),
+                Err(trouble) => return End::Lost(trouble),
                 Ok(Turn::Answered(first)) => {
                     if let Err(end) = self.send_answers(first).await {
                         return end;
@@ -261,7 +265,7 @@ impl<R: Runtime> Connection<R> {
     }
 
     /// Waits for whatever comes first.
-    async fn turn(&mut self) -> Result<Turn<R::File>, String> {
+    async fn turn(&mut self) -> Result<Turn<R::File>, Trouble> {
         let frame_bytes = announced_frame_bytes(&self.buffer.bytes, i32::MAX).ok().flatten();
         let whole_bytes = frame_bytes.map(|bytes| bytes + FRAME_LENGTH_BYTES);
         let waits_for_its_turn = whole_bytes.is_some_and(|whole| self.buffer.bytes.len() >= whole);
@@ -320,7 +324,7 @@ impl<R: Runtime> Connection<R> {
         &mut self,
         context: &mut Context<'_>,
         whole_bytes: Option<usize>,
-    ) -> Poll<Result<Turn<R::File>, String>> {
+    ) -> Poll<Result<Turn<R::File>, Trouble>> {
         self.buffer.make_room(whole_bytes);
         let offered_bytes = self.buffer.bytes.capacity() - self.buffer.bytes.len();
         self.stream.poll_read(context, &mut self.buffer.bytes).map(|read| match read {
@@ -328,7 +332,7 @@ impl<R: Runtime> Connection<R> {
                 self.buffer.learn(read_bytes, offered_bytes);
                 Ok(Turn::Read(read_bytes))
             }
-            Err(trouble) => Err(trouble.to_string()),
+            Err(trouble) => Err(trouble),
         })
     }
 
@@ -370,7 +374,7 @@ impl<R: Runtime> Connection<R> {
         };
         match future::or(sent, late).await {
             Some(Ok(())) => Ok(()),
-            Some(Err(trouble)) => Err(End::Refused(trouble.to_string())),
+            Some(Err(trouble)) => Err(End::Lost(trouble)),
             None => Err(End::Refused("its peer takes no answers".into())),
         }
     }

@@ -50,6 +50,7 @@ impl<R: Runtime> Shard<R> {
     /// start stay as they were, and so do their checkpoints.
     pub async fn close_logs(self: &Rc<Self>) -> ClosedLogs {
         self.commit_window_idle().await;
+        self.open_remaining_logs().await;
         let mut closed = ClosedLogs { in_order: !self.is_log_folder_offline(), ..ClosedLogs::default() };
         let replicas: Vec<_> = self.replicas.borrow().values().cloned().collect();
         for replica in replicas {

@@ -36,6 +36,20 @@ impl<R: Runtime> Shard<R> {
         }
     }
 
+    /// After an unclean stop: opens every log it may have torn that nobody has asked for yet, one after the other, so that none is left for the
+    /// next start to look at, nor for Apache Kafka.
+    pub async fn open_remaining_logs(self: &Rc<Self>) {
+        let replicas: Vec<_> = self.replicas.borrow().values().cloned().collect();
+        for replica in replicas {
+            let unseen = replica.opening.get() == Opening::Closed && !replica.deleted.get();
+            if unseen && !self.known_of_log(&replica).was_clean {
+                self.begin_opening(&replica);
+                replica.opened.wait().await;
+                self.runtime.yield_now().await;
+            }
+        }
+    }
+
     /// Leads the partition in the epoch that the metadata says.
     pub(super) fn lead(self: &Rc<Self>, replica: &Rc<Replica<R>>) {
         if replica.opening.get() == Opening::Open
