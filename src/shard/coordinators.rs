@@ -5,25 +5,21 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::rc::Rc;
-use std::time::Duration;
 
 use futures_lite::future;
 
 use super::Shard;
 use super::completion::{Bell, Completer, completion};
 use super::data_plane::{AppendOrder, AppendRefusal};
-use super::settings::group_settings;
+use super::settings::FOR_EVER;
 use crate::base::{LeaderEpoch, Monotonic, PartitionIndex, TopicId, TopicName, TopicPartition};
 use crate::group::{
-    AppendFailure, AppendId, Coordinator, Effect, EncodedRecord, Event, Now, ReplyToken, Request, Response,
-    TimerKey,
+    AppendFailure, AppendId, Coordinator, Effect, EncodedRecord, Event, GroupSettings, Now, ReplyToken,
+    Request, Response, TimerKey,
 };
 use crate::partition::AppendOrigin;
 use crate::record::{BatchBuilder, CheckedBatch};
 use crate::runtime::{Lane, Runtime};
-
-/// How long a coordinator waits for its records to become durable before it gives the request up.
-const APPEND_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The coordinator of one partition of `__consumer_offsets`.
 pub struct GroupCoordinator {
@@ -96,7 +92,7 @@ impl<R: Runtime> Shard<R> {
     pub(super) fn begin_coordinating(self: &Rc<Self>, partition: TopicPartition) {
         let coordinator = Rc::new(GroupCoordinator {
             partition,
-            machine: RefCell::new(Coordinator::new(group_settings(&self.config))),
+            machine: RefCell::new(Coordinator::new(GroupSettings::from(&*self.config))),
             next_token: Cell::new(0),
             unanswered: RefCell::default(),
             timers: RefCell::default(),
@@ -203,13 +199,13 @@ impl<R: Runtime> Shard<R> {
                 transaction_verified: false,
             },
         };
-        let appended = self.append(vec![order], true, self.runtime.now() + APPEND_TIME_MAX);
+        // An append that is given up may still become durable, so it is waited for: it ends or its folder goes offline.
+        let appended = self.append(vec![order], true, self.runtime.now() + FOR_EVER);
         let (shard, coordinator) = (self.clone(), coordinator.clone());
         self.runtime.spawn(Lane::Data, async move {
             let result = appended.await.pop().unwrap_or(Err(AppendRefusal::ShardStopped));
             let event = match result {
                 Ok(_) => Event::AppendDone(id),
-                Err(AppendRefusal::RequestTimedOut) => Event::AppendFailed(id, AppendFailure::Unavailable),
                 Err(_) => Event::AppendFailed(id, AppendFailure::NotCoordinator),
             };
             shard.group_event(&coordinator, event);

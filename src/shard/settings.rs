@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::base::{ShardId, TimestampMs};
 use crate::config::{BrokerConfig, CompressionType, MessageTimestampType, TopicConfig};
-use crate::group::GroupSettings;
 use crate::partition::ProducerLimits;
 use crate::partition::fetch_session::FetchSessionLimits;
 use crate::record::{Codec, ProduceRules, TargetCompression, TimestampType};
@@ -17,7 +16,7 @@ const FETCH_SESSION_PARTITIONS_MAX: usize = 100_000;
 /// As in Kafka, where it is no setting either.
 const FETCH_SESSION_EVICTION_MS: i64 = 120_000;
 /// "Never", for deadlines.
-const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+pub(super) const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// What a batch of a Produce request has to keep to. `now`: wall clock.
 pub fn produce_rules(topic: &TopicConfig, now: TimestampMs, produce_version: i16) -> ProduceRules {
@@ -62,19 +61,6 @@ pub(super) fn producer_limits(broker: &BrokerConfig) -> ProducerLimits {
     ProducerLimits {
         expiration_ms: broker.producer_id_expiration_ms,
         count_max: PRODUCER_IDS_PER_PARTITION_MAX,
-    }
-}
-
-pub(super) fn group_settings(broker: &BrokerConfig) -> GroupSettings {
-    let ms = |ms: i64| Duration::from_millis(u64::try_from(ms).unwrap_or(0));
-    GroupSettings {
-        min_session_timeout: ms(broker.group_min_session_timeout_ms.into()),
-        max_session_timeout: ms(broker.group_max_session_timeout_ms.into()),
-        initial_rebalance_delay: ms(broker.group_initial_rebalance_delay_ms),
-        max_size: broker.group_max_size,
-        offset_metadata_max_bytes: broker.offset_metadata_max_bytes,
-        offsets_retention: ms(broker.offsets_retention_ms),
-        offsets_retention_check_interval: ms(broker.offsets_retention_check_interval_ms),
     }
 }
 
