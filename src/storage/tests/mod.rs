@@ -6,6 +6,7 @@ mod damage;
 mod folder;
 mod kafka_folder;
 mod leftovers;
+mod lost_pages;
 mod model;
 mod retention;
 mod times;
