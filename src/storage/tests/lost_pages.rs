@@ -1,4 +1,3 @@
-use super::super::*;
 use super::model::*;
 use crate::base::Offset;
 use crate::runtime::sim::{DiskFault, DiskOperation, Simulation};
