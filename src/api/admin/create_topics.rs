@@ -17,6 +17,9 @@ use crate::metadata::{CreateTopicResult, CreatedTopic, NewAssignment, NewTopic, 
 use crate::protocol::{RequestHeader, append_code};
 use crate::runtime::Runtime;
 
+/// First version that shows the new topic's settings.
+const FIRST_SETTINGS_VERSION: i16 = 5;
+
 pub async fn handle<R: Runtime>(
     context: Rc<RequestContext<R>>,
     header: RequestHeader,
@@ -28,8 +31,9 @@ pub async fn handle<R: Runtime>(
         context.router.decide(move |controller, seed| controller.create_topics(&topics, validate_only, seed));
     let answers = match decided.await {
         Ok(results) => {
-            let config = config_in_force(&context);
-            results.into_iter().map(|result| answer(&config, result)).collect()
+            let are_shown = header.version >= FIRST_SETTINGS_VERSION;
+            let settings = are_shown.then(|| TopicSettings::new(config_in_force(&context)));
+            results.into_iter().map(|result| answer(settings.as_ref(), result)).collect()
         }
         Err(refusal) => request
             .topics
@@ -63,17 +67,20 @@ fn assignment<R: Runtime>(context: &RequestContext<R>, given: &CreatableReplicaA
     }
 }
 
-fn answer(config: &BrokerConfig, result: CreateTopicResult) -> CreatableTopicResult {
+/// `settings`: where they are part of the answer.
+fn answer(settings: Option<&TopicSettings>, result: CreateTopicResult) -> CreatableTopicResult {
     let name = TopicName(StrBytes::from_string(result.name));
     match result.result {
-        Ok(created) => success(config, name, &created),
+        Ok(created) => success(settings, name, &created),
         Err(error) => refused(name, error.code(), error.message()),
     }
 }
 
-fn success(config: &BrokerConfig, name: TopicName, created: &CreatedTopic) -> CreatableTopicResult {
-    let mut settings = describe_topic(config, &created.overrides);
-    settings.sort_by_key(|setting| setting.name);
+fn success(
+    settings: Option<&TopicSettings>,
+    name: TopicName,
+    created: &CreatedTopic,
+) -> CreatableTopicResult {
     CreatableTopicResult::default()
         .with_name(name)
         .with_topic_id(created.topic_id.0)
@@ -81,7 +88,29 @@ fn success(config: &BrokerConfig, name: TopicName, created: &CreatedTopic) -> Cr
         .with_error_message(None)
         .with_num_partitions(created.partition_count)
         .with_replication_factor(created.replication_factor)
-        .with_configs(Some(settings.into_iter().map(|it| setting(it, &created.overrides)).collect()))
+        .with_configs(Some(settings.map_or_else(Vec::new, |settings| settings.of(&created.overrides))))
+}
+
+/// The settings of new topics, as answers show them.
+struct TopicSettings {
+    config: BrokerConfig,
+    /// Those of a topic that sets none itself, as most do.
+    plain: Vec<CreatableTopicConfigs>,
+}
+
+impl TopicSettings {
+    fn new(config: BrokerConfig) -> TopicSettings {
+        TopicSettings { plain: shown(&config, &Overrides::new()), config }
+    }
+    fn of(&self, overrides: &Overrides) -> Vec<CreatableTopicConfigs> {
+        if overrides.is_empty() { self.plain.clone() } else { shown(&self.config, overrides) }
+    }
+}
+
+fn shown(config: &BrokerConfig, overrides: &Overrides) -> Vec<CreatableTopicConfigs> {
+    let mut settings = describe_topic(config, overrides);
+    settings.sort_by_key(|setting| setting.name);
+    settings.into_iter().map(|described| setting(described, overrides)).collect()
 }
 
 /// A setting of the topic's own comes back as it was given, `1` for a fraction too, where DescribeConfigs shows `1.0`.
