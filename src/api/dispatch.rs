@@ -5,6 +5,7 @@ use std::rc::Rc;
 use kafka_protocol::messages::{ApiKey, RequestKind};
 
 use super::admin;
+use super::auth;
 use super::cluster;
 use super::context::RequestContext;
 use super::data;
@@ -40,8 +41,12 @@ pub fn begin<R: Runtime>(
         RequestKind::OffsetForLeaderEpoch(request) => {
             Box::pin(data::offset_for_leader_epoch::handle(context, header, request))
         }
-        RequestKind::DeleteRecords(request) => Box::pin(data::delete_records::handle(context, header, request)),
-        RequestKind::InitProducerId(request) => Box::pin(txn::init_producer_id::handle(context, header, request)),
+        RequestKind::DeleteRecords(request) => {
+            Box::pin(data::delete_records::handle(context, header, request))
+        }
+        RequestKind::InitProducerId(request) => {
+            Box::pin(txn::init_producer_id::handle(context, header, request))
+        }
         RequestKind::ApiVersions(request) => {
             Box::pin(cluster::api_versions::handle(context, header, request))
         }
@@ -67,16 +72,28 @@ pub fn begin<R: Runtime>(
         RequestKind::DescribeConfigs(request) => {
             Box::pin(admin::describe_configs::handle(context, header, request))
         }
-        RequestKind::OffsetCommit(request) => Box::pin(group::offset_commit::handle(context, header, request)),
+        RequestKind::OffsetCommit(request) => {
+            Box::pin(group::offset_commit::handle(context, header, request))
+        }
         RequestKind::OffsetFetch(request) => Box::pin(group::offset_fetch::handle(context, header, request)),
         RequestKind::JoinGroup(request) => Box::pin(group::join_group::handle(context, header, request)),
         RequestKind::Heartbeat(request) => Box::pin(group::heartbeat::handle(context, header, request)),
         RequestKind::LeaveGroup(request) => Box::pin(group::leave_group::handle(context, header, request)),
         RequestKind::SyncGroup(request) => Box::pin(group::sync_group::handle(context, header, request)),
-        RequestKind::DescribeGroups(request) => Box::pin(group::describe_groups::handle(context, header, request)),
+        RequestKind::DescribeGroups(request) => {
+            Box::pin(group::describe_groups::handle(context, header, request))
+        }
         RequestKind::ListGroups(request) => Box::pin(group::list_groups::handle(context, header, request)),
-        RequestKind::DeleteGroups(request) => Box::pin(group::delete_groups::handle(context, header, request)),
-        RequestKind::OffsetDelete(request) => Box::pin(group::offset_delete::handle(context, header, request)),
+        RequestKind::DeleteGroups(request) => {
+            Box::pin(group::delete_groups::handle(context, header, request))
+        }
+        RequestKind::OffsetDelete(request) => {
+            Box::pin(group::offset_delete::handle(context, header, request))
+        }
+        RequestKind::SaslHandshake(_) => Box::pin(std::future::ready(auth::sasl_handshake::handle(&header))),
+        RequestKind::SaslAuthenticate(_) => {
+            Box::pin(std::future::ready(auth::sasl_authenticate::handle(&header)))
+        }
         _ => Box::pin(std::future::ready(Outcome::Close(format!("{:?} has no handler", header.key)))),
     }
 }

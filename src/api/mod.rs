@@ -1,6 +1,7 @@
 //! Kafka's APIs: one file a key, by family. Each takes a decoded request, asks the router, and gives an encoded answer.
 
 mod admin;
+mod auth;
 mod cluster;
 mod context;
 mod creation;

@@ -1,4 +1,6 @@
 //! ApiVersions (key 18), versions 0 to 4: KIP-511 fall-back and client software (3), KIP-584 features (3), KIP-1022 (4).
+//!
+//! Differs from Kafka: a feature is named only when the requests that it promises are served.
 
 use std::rc::Rc;
 
@@ -10,13 +12,17 @@ use kafka_protocol::protocol::StrBytes;
 use super::super::context::RequestContext;
 use super::super::outcome::Outcome;
 use crate::metadata::{FEATURES, Feature};
-use crate::protocol::{ErrorCode, RequestHeader, ServedVersions, encode_response_in, served_versions};
+use crate::protocol::{
+    ErrorCode, RequestHeader, ServedVersions, encode_response_in, is_served, served_versions,
+};
 use crate::runtime::{Runtime, SendQueue, SendSegment};
 
 /// First version that tells the client's software, and the first with features.
 const FIRST_SOFTWARE_VERSION: i16 = 3;
 /// First version that may name features whose lowest level is 0 (KIP-1022).
 const FIRST_ZERO_FEATURE_VERSION: i16 = 4;
+/// First version of EndTxn that gives the next producer epoch, which `transaction.version` 2 stands for (KIP-890).
+const FIRST_EPOCH_BUMP_VERSION: i16 = 5;
 
 pub async fn handle<R: Runtime>(
     context: Rc<RequestContext<R>>,
@@ -35,15 +41,11 @@ pub async fn handle<R: Runtime>(
         ApiVersionsResponse::default().with_api_keys(served_versions().iter().map(api_version).collect());
     let image = context.shard().image.borrow();
     let shown = |feature: &&Feature| feature.min_level > 0 || header.version >= FIRST_ZERO_FEATURE_VERSION;
-    response.supported_features = FEATURES.iter().filter(shown).map(supported).collect();
+    let kept = FEATURES.iter().filter(|feature| is_kept(feature.name));
+    response.supported_features = kept.filter(shown).map(supported).collect();
     response.finalized_features_epoch = image.next_offset().0 - 1;
-    let finalized = image.features().filter(|(_, level)| *level > 0).map(|(name, level)| {
-        FinalizedFeatureKey::default()
-            .with_name(StrBytes::from_string(name.to_owned()))
-            .with_min_version_level(level)
-            .with_max_version_level(level)
-    });
-    response.finalized_features = finalized.collect();
+    let finalized = image.features().filter(|(name, level)| *level > 0 && is_kept(name));
+    response.finalized_features = finalized.map(|(name, level)| finalized_at(name, level)).collect();
     Outcome::answer(&header, &response)
 }
 
@@ -75,6 +77,26 @@ fn supported(feature: &Feature) -> SupportedFeatureKey {
         .with_name(StrBytes::from_static_str(feature.name))
         .with_min_version(feature.min_level)
         .with_max_version(feature.max_level)
+}
+
+fn finalized_at(name: &str, level: i16) -> FinalizedFeatureKey {
+    FinalizedFeatureKey::default()
+        .with_name(StrBytes::from_string(name.to_owned()))
+        .with_min_version_level(level)
+        .with_max_version_level(level)
+}
+
+/// Whether this broker does what a client may conclude from the feature. Java's producer and franz-go take `transaction.version` 2
+/// for leave to send no AddPartitionsToTxn; librdkafka looks at none of them; all of them look at the versions served, too.
+fn is_kept(feature: &str) -> bool {
+    match feature {
+        "group.version" => is_served(ApiKey::ConsumerGroupHeartbeat, 0),
+        "transaction.version" => is_served(ApiKey::EndTxn, FIRST_EPOCH_BUMP_VERSION),
+        "share.version" => is_served(ApiKey::ShareFetch, 1),
+        // The message crate does not know StreamsGroupHeartbeat.
+        "streams.version" => false,
+        _ => true,
+    }
 }
 
 /// Letters, digits, `.` and `-`, beginning and ending with a letter or digit. Source: Kafka's `ApiVersionsRequest`.

@@ -16,7 +16,7 @@ use super::super::outcome::Outcome;
 use super::ask::ask;
 use super::wire::{client_host, client_id, instance, text};
 use crate::base::Set;
-use crate::group::{self, MemberId, ProtocolName, Request, Response};
+use crate::group::{self, GroupSettings, MemberId, ProtocolName, Request, Response};
 use crate::protocol::RequestHeader;
 use crate::runtime::Runtime;
 
@@ -44,7 +44,10 @@ pub async fn handle<R: Runtime>(
         Response::JoinGroup(response) => Some(response),
         _ => None,
     };
-    let joined = ask(&context, &request.group_id, Request::JoinGroup(join), pick).await;
+    let joined = match join.check(&GroupSettings::from(&*context.shard().config)) {
+        Ok(()) => ask(&context, &request.group_id, Request::JoinGroup(join), pick).await,
+        Err(error) => Err(error),
+    };
     let joined = joined.unwrap_or_else(|error| group::JoinGroupResponse::refused(member, error));
     Outcome::answer(&header, &wire(&header, joined))
 }

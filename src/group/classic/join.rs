@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use crate::group::{
-    Coordinator, GroupError, JoinGroup, JoinGroupResponse, MemberId, Now, ReplyToken, Response,
+    Coordinator, GroupError, GroupSettings, JoinGroup, JoinGroupResponse, MemberId, Now, ReplyToken,
+    Response,
     names::NAME_BYTES_MAX,
     outbox::{Then, Turn},
 };
@@ -17,10 +18,31 @@ const NEW_MEMBER_JOIN_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// Characters of a UUID and the dash before it.
 const MEMBER_ID_SUFFIX_BYTES: usize = 37;
 
+impl JoinGroup {
+    /// Refuses what no group takes, whoever its members are; Kafka looks at it before it looks for the coordinator.
+    pub fn check(&self, settings: &GroupSettings) -> Result<(), GroupError> {
+        if self.group.is_empty() {
+            return Err(GroupError::InvalidGroupId);
+        }
+        let session = duration_ms(self.session_timeout_ms);
+        if session < settings.min_session_timeout || session > settings.max_session_timeout {
+            return Err(GroupError::InvalidSessionTimeout);
+        }
+        let longest = [self.group.as_str(), self.protocol_type.as_str(), &self.client_host]
+            .into_iter()
+            .chain(self.protocols.iter().map(|(name, _)| name.as_str()))
+            .map(str::len)
+            .chain([self.client_id.len() + MEMBER_ID_SUFFIX_BYTES])
+            .chain(self.instance.iter().map(|instance| instance.as_str().len() + MEMBER_ID_SUFFIX_BYTES))
+            .max();
+        if longest > Some(NAME_BYTES_MAX) { Err(GroupError::InvalidRequest) } else { Ok(()) }
+    }
+}
+
 impl Coordinator {
     /// Lets a member into the next generation of its group; a group that does not exist is made by its first member.
     pub(in crate::group) fn join_group(&mut self, now: Now, token: ReplyToken, join: JoinGroup) {
-        if let Err(error) = self.check_join(&join) {
+        if let Err(error) = join.check(&self.settings) {
             return refuse(&mut self.turn(now), token, join.member, error);
         }
         if self.enter(now, &join.group).is_none() {
@@ -28,24 +50,6 @@ impl Coordinator {
         }
         let (group, mut turn) = self.enter(now, &join.group).expect("the group was just found");
         group.join(&mut turn, token, join);
-    }
-
-    fn check_join(&self, join: &JoinGroup) -> Result<(), GroupError> {
-        if join.group.is_empty() {
-            return Err(GroupError::InvalidGroupId);
-        }
-        let session = duration_ms(join.session_timeout_ms);
-        if session < self.settings.min_session_timeout || session > self.settings.max_session_timeout {
-            return Err(GroupError::InvalidSessionTimeout);
-        }
-        let longest = [join.group.as_str(), join.protocol_type.as_str(), &join.client_host]
-            .into_iter()
-            .chain(join.protocols.iter().map(|(name, _)| name.as_str()))
-            .map(str::len)
-            .chain([join.client_id.len() + MEMBER_ID_SUFFIX_BYTES])
-            .chain(join.instance.iter().map(|instance| instance.as_str().len() + MEMBER_ID_SUFFIX_BYTES))
-            .max();
-        if longest > Some(NAME_BYTES_MAX) { Err(GroupError::InvalidRequest) } else { Ok(()) }
     }
 
     /// As in Kafka, a group comes to be even if its first member is refused for its protocols; being empty and without

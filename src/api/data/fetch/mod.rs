@@ -46,7 +46,7 @@ pub async fn handle<R: Runtime>(
         return encoded(&header, failed(&header, &request, ErrorCode::UnknownServerError));
     };
     let collected = loop {
-        let asked = asked_partitions(&shard.image.borrow(), &plan, isolation);
+        let asked = asked_partitions(&shard.image.borrow(), &plan, isolation, request.max_bytes);
         let collected = read_all(&context, &asked, bytes_max).await;
         let over = request.max_wait_ms <= 0 || shard.runtime.now() >= deadline;
         if over || asked.is_empty() || collected.has_refusal || collected.bytes >= bytes_min {
@@ -81,10 +81,19 @@ fn isolation_of(request: &FetchRequest, image: &Image, plan: &FetchPlan) -> Opti
     }
 }
 
-/// What the plan asks of each partition, in its order.
-fn asked_partitions(image: &Image, plan: &FetchPlan, isolation: IsolationLevel) -> Vec<Asked> {
+/// What the plan asks of each partition, in its order. A limit below 0 is an error of the partition; Kafka looks at it only
+/// when there is something to read.
+fn asked_partitions(
+    image: &Image,
+    plan: &FetchPlan,
+    isolation: IsolationLevel,
+    request_max_bytes: i32,
+) -> Vec<Asked> {
+    let sensible = |parameters: &FetchParameters| request_max_bytes.min(parameters.partition_max_bytes) >= 0;
     let asked = |(key, parameters): &(FetchKey, FetchParameters)| Asked {
-        partition: resolve(image, key),
+        partition: resolve(image, key).and_then(|partition| {
+            if sensible(parameters) { Ok(partition) } else { Err(ErrorCode::UnknownServerError) }
+        }),
         request: ReadRequest {
             fetch_offset: parameters.fetch_offset,
             current_leader_epoch: parameters.current_leader_epoch,
