@@ -13,7 +13,8 @@ use super::read_buffer::ReadBuffer;
 use crate::api::{self, Outcome, RequestContext};
 use crate::base::{Monotonic, ShardId, Trouble};
 use crate::protocol::{
-    ApiKey, FRAME_LENGTH_BYTES, RequestKind, announced_frame_bytes, decode_body, read_header, take_frame,
+    ApiKey, FRAME_LENGTH_BYTES, RequestKind, RequestRefusal, announced_frame_bytes, client_id_of_refused,
+    decode_body, read_header, take_frame,
 };
 use crate::router::{ConnectionFacts, MovedConnection, Router};
 use crate::runtime::{Runtime, SendQueue, Stream};
@@ -120,6 +121,13 @@ pub async fn serve_connection<R: Runtime>(
     }));
 }
 
+fn why_unreadable(refusal: &RequestRefusal, frame: &[u8]) -> String {
+    match client_id_of_refused(frame) {
+        Some(client_id) => format!("{refusal} (client id \"{client_id}\")"),
+        None => refusal.to_string(),
+    }
+}
+
 fn idle_deadline<R: Runtime>(shard: &Shard<R>, from: Monotonic) -> Monotonic {
     from + connection_idle_max(&shard.config)
 }
@@ -209,9 +217,10 @@ impl<R: Runtime> Connection<R> {
             };
             let frame = take_frame(&mut self.buffer.bytes, frame_bytes).expect("all of it is there");
             let mut body = frame.clone();
-            let header = read_header(&mut body).map_err(|refusal| refused(refusal.to_string()))?;
+            let unreadable = |refusal| refused(why_unreadable(&refusal, &frame));
+            let header = read_header(&mut body).map_err(unreadable)?;
             let request = if api::body_can_be_read(&header) {
-                Some(decode_body(&header, body).map_err(|refusal| refused(refusal.to_string()))?)
+                Some(decode_body(&header, body).map_err(unreadable)?)
             } else {
                 None
             };

@@ -21,7 +21,14 @@ impl fmt::Display for FrameRefusal {
             f,
             "frame of {} bytes, allowed are {REQUEST_BYTES_MIN} to {} (socket.request.max.bytes)",
             self.announced_bytes, self.bytes_max
-        )
+        )?;
+        match self.announced_bytes.to_be_bytes() {
+            [b'A'..=b'Z', b'A'..=b'Z', b'A'..=b'Z', b'A'..=b'Z' | b' '] => {
+                f.write_str(": the peer speaks HTTP")
+            }
+            [0x16, 0x03, ..] => f.write_str(": the peer speaks TLS"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -66,5 +73,15 @@ mod tests {
         buffer.extend_from_slice(&[8, 9]);
         assert_eq!(take_frame(&mut buffer, 8).as_deref(), Some(&[1, 2, 3, 4, 5, 6, 7, 8][..]));
         assert_eq!(&buffer[..], [9]);
+    }
+
+    #[test]
+    fn a_peer_of_another_protocol_is_named() {
+        let said = |first: [u8; 4]| {
+            announced_frame_bytes(&first, 1000).expect_err("a length beyond the bounds").to_string()
+        };
+        assert!(said(*b"GET ").ends_with("HTTP") && said(*b"POST").ends_with("HTTP"));
+        assert!(said([0x16, 0x03, 0x01, 0x02]).ends_with("TLS"));
+        assert!(said([0x7f, 0xff, 0xff, 0xff]).ends_with("(socket.request.max.bytes)"));
     }
 }

@@ -6,6 +6,10 @@ use kafka_protocol::messages::{ApiKey, RequestKind};
 use super::shape::{shape_of, sound_body};
 use super::versions::is_served;
 
+/// Behind key, version and correlation id.
+const CLIENT_ID_AT: usize = 8;
+const SHOWN_CLIENT_ID_BYTES_MAX: usize = 80;
+
 /// What stands in front of every request.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RequestHeader {
@@ -20,7 +24,7 @@ pub struct RequestHeader {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RequestRefusal {
     UnknownKey(i16),
-    UnsupportedVersion { key: i16, version: i16 },
+    UnsupportedVersion { key: ApiKey, version: i16 },
     Malformed(String),
 }
 
@@ -29,7 +33,7 @@ impl fmt::Display for RequestRefusal {
         match self {
             RequestRefusal::UnknownKey(key) => write!(f, "api key {key} is not served"),
             RequestRefusal::UnsupportedVersion { key, version } => {
-                write!(f, "version {version} of api key {key} is not served")
+                write!(f, "version {version} of {key:?} is not served")
             }
             RequestRefusal::Malformed(what) => write!(f, "malformed request: {what}"),
         }
@@ -50,7 +54,7 @@ pub fn read_header(frame: &mut Bytes) -> Result<RequestHeader, RequestRefusal> {
     }
     let served = is_served(key, version);
     if !served && key != ApiKey::ApiVersions {
-        return Err(RequestRefusal::UnsupportedVersion { key: key_number, version });
+        return Err(RequestRefusal::UnsupportedVersion { key, version });
     }
     let client_id_bytes = frame.try_get_i16().map_err(|_| short())?;
     let client_id = match usize::try_from(client_id_bytes) {
@@ -62,6 +66,16 @@ pub fn read_header(frame: &mut Bytes) -> Result<RequestHeader, RequestRefusal> {
         skip_tagged_fields(frame).ok_or_else(short)?;
     }
     Ok(RequestHeader { key, version, correlation_id, client_id })
+}
+
+/// The client id in `frame`, for a log line about a request that cannot be read: printable, and no longer than a client id
+/// ought to be. `None`: there is none, or not at the place where every header has it.
+pub fn client_id_of_refused(frame: &[u8]) -> Option<String> {
+    let rest = frame.get(CLIENT_ID_AT..)?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let length = usize::try_from(i16::from_be_bytes(*length)).ok()?;
+    let shown = rest.get(..length)?.iter().take(SHOWN_CLIENT_ID_BYTES_MAX);
+    Some(shown.copied().flat_map(std::ascii::escape_default).map(char::from).collect())
 }
 
 /// Reads the body that belongs to `header`. Bytes left over are ignored, as Kafka does.
@@ -130,9 +144,20 @@ mod tests {
     #[test]
     fn unknown_keys_and_versions_are_told_apart() {
         assert_eq!(read_header(&mut frame(999, 0, &[0, 0])), Err(RequestRefusal::UnknownKey(999)));
-        let refusal = RequestRefusal::UnsupportedVersion { key: 3, version: 99 };
+        let refusal = RequestRefusal::UnsupportedVersion { key: ApiKey::Metadata, version: 99 };
         assert_eq!(read_header(&mut frame(3, 99, &[0, 0])), Err(refusal));
         assert!(read_header(&mut frame(18, 99, &[0, 0])).is_ok());
         assert!(read_header(&mut frame(3, 1, &[0, 9])).is_err());
+    }
+
+    #[test]
+    fn the_client_id_of_a_refused_request_is_printable_and_short() {
+        let shown = |rest: &[u8]| client_id_of_refused(&frame(3, 99, rest));
+        assert_eq!(shown(b"\0\x05a \n\xff\\"), Some(r"a \n\xff\\".into()));
+        assert_eq!(shown(b"\xff\xff"), None);
+        assert_eq!(shown(b"\0\x05ab"), None);
+        assert_eq!(shown(b""), None);
+        let long = shown(&[&[0x03, 0xe8][..], &[b'c'; 1000]].concat());
+        assert_eq!(long.map(|id| id.len()), Some(SHOWN_CLIENT_ID_BYTES_MAX));
     }
 }
