@@ -5,6 +5,7 @@
 mod broker;
 mod client;
 mod durability;
+mod groups;
 mod moves;
 
 use onrush::runtime::sim::{Simulation, seeds};
