@@ -1,6 +1,7 @@
 //! What the metadata says, carried out on this shard: which partitions it holds, and with which settings.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::Shard;
 use super::replica::Replica;
@@ -9,7 +10,7 @@ use crate::base::{LeaderEpoch, Offset, TopicName, TopicPartition, Trouble};
 use crate::config::TopicConfig;
 use crate::metadata::{Delta, METADATA_TOPIC, OFFSETS_TOPIC, Record, ReplayError, ResourceType};
 use crate::runtime::Runtime;
-use crate::storage::{folder_name_to_delete, partition_folder_name};
+use crate::storage::{delete_partition_folder, partition_folder_name};
 
 /// The controller of a single node has led since ever.
 pub const METADATA_LEADER_EPOCH: LeaderEpoch = LeaderEpoch(0);
@@ -123,21 +124,11 @@ impl<R: Runtime> Shard<R> {
         }
     }
 
-    pub(super) async fn retire_folder(self: &Rc<Self>, replica: &Replica<R>) -> Result<(), Trouble> {
-        let unique = u128::from(self.runtime.random()) << 64 | u128::from(self.runtime.random());
-        let name = folder_name_to_delete(&replica.topic_name, replica.partition.partition, unique);
-        let retired = self.config.log_dir.join(name);
-        match self.runtime.rename(&replica.folder, &retired).await {
-            Err(trouble) if trouble.is_not_found() => return Ok(()),
-            renamed => renamed?,
-        }
-        self.runtime.sync_folder(&self.config.log_dir).await?;
-        let runtime = self.runtime.clone();
-        self.runtime.spawn(crate::runtime::Lane::Background, async move {
-            if let Err(trouble) = runtime.remove_folder(&retired).await {
-                tracing::warn!(%trouble, "a deleted partition's folder is still there; the next start removes it");
-            }
-        });
-        Ok(())
+    /// Takes the replica's folder out of use; what is in it goes after `file.delete.delay.ms`.
+    pub(super) async fn retire_folder(&self, replica: &Replica<R>) -> Result<(), Trouble> {
+        let delay_ms = u64::try_from(replica.config.borrow().file_delete_delay_ms).unwrap_or(0);
+        let (topic, partition) = (&replica.topic_name, replica.partition.partition);
+        let delay = Duration::from_millis(delay_ms);
+        delete_partition_folder(&self.runtime, &self.config.log_dir, topic, partition, delay).await
     }
 }

@@ -214,31 +214,13 @@ impl<R: Runtime> LogFolder<R> {
         partition: PartitionIndex,
         delay: Duration,
     ) -> Result<(), Trouble> {
-        let unique = u128::from(self.runtime.random()) << 64 | u128::from(self.runtime.random());
-        let doomed = self.path.join(folder_name_to_delete(topic, partition, unique));
-        match self.runtime.rename(&self.partition_path(topic, partition), &doomed).await {
-            Err(trouble) if trouble.is_not_found() => return Ok(()),
-            renamed => renamed?,
-        }
-        self.runtime.sync_folder(&self.path).await?;
-        self.remove_deleted(vec![doomed], delay);
-        Ok(())
+        delete_partition_folder(&self.runtime, &self.path, topic, partition, delay).await
     }
 
     /// Removes folders of deleted partitions in the background, `delay` from now. What is not removed by a stop is found by
     /// the next start.
     pub fn remove_deleted(&self, folders: Vec<PathBuf>, delay: Duration) {
-        let runtime = self.runtime.clone();
-        let deadline = runtime.now() + delay;
-        self.runtime.spawn(Lane::Background, async move {
-            runtime.sleep_until(deadline).await;
-            for folder in folders {
-                if let Err(trouble) = runtime.remove_folder(&folder).await {
-                    tracing::warn!(%trouble, "folder of a deleted partition not removed");
-                }
-                runtime.yield_now().await;
-            }
-        });
+        remove_folders(&self.runtime, folders, delay);
     }
 
     /// Says that all logs of the folder are closed in order, so that the next start reads none of them.
@@ -246,6 +228,39 @@ impl<R: Runtime> LogFolder<R> {
         let marker = CleanMarker { broker_epoch: broker_epoch.0 };
         write_small(&self.runtime, &self.path.join(CLEAN_MARKER), marker.to_text()).await
     }
+}
+
+/// As `LogFolder::delete_partition`, for shards that do not hold the folder.
+pub async fn delete_partition_folder<R: Runtime>(
+    runtime: &R,
+    data_folder: &Path,
+    topic: &TopicName,
+    partition: PartitionIndex,
+    delay: Duration,
+) -> Result<(), Trouble> {
+    let unique = u128::from(runtime.random()) << 64 | u128::from(runtime.random());
+    let doomed = data_folder.join(folder_name_to_delete(topic, partition, unique));
+    match runtime.rename(&data_folder.join(partition_folder_name(topic, partition)), &doomed).await {
+        Err(trouble) if trouble.is_not_found() => return Ok(()),
+        renamed => renamed?,
+    }
+    runtime.sync_folder(data_folder).await?;
+    remove_folders(runtime, vec![doomed], delay);
+    Ok(())
+}
+
+fn remove_folders<R: Runtime>(runtime: &R, folders: Vec<PathBuf>, delay: Duration) {
+    let deadline = runtime.now() + delay;
+    let background = runtime.clone();
+    runtime.spawn(Lane::Background, async move {
+        background.sleep_until(deadline).await;
+        for folder in folders {
+            if let Err(trouble) = background.remove_folder(&folder).await {
+                tracing::warn!(%trouble, "folder of a deleted partition not removed");
+            }
+            background.yield_now().await;
+        }
+    });
 }
 
 /// Reads `meta.properties` and holds it against what is expected; writes what is missing.
