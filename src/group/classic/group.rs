@@ -83,7 +83,11 @@ impl ClassicGroup {
             group.state = ClassicState::Stable;
             let protocol = group.protocol.get_or_insert_with(|| ProtocolName::new("")).clone();
             for member in &metadata.members {
-                group.add(Member::from_metadata(member, &protocol));
+                let stands = member.instance.as_ref().is_some_and(|name| group.instances.contains_key(name));
+                // No broker writes a member twice; if a log has it nevertheless, the first one counts.
+                if !stands && !group.members.contains_key(&member.member) {
+                    group.add(Member::from_metadata(member, &protocol));
+                }
             }
             group.leader = (metadata.leader.clone())
                 .filter(|leader| group.members.contains_key(leader))

@@ -73,7 +73,8 @@ impl ClassicGroup {
         self.renew_session(turn, id);
     }
 
-    /// The new id could not be stored: the member is again who it was, and the newcomer must try again.
+    /// The new id could not be stored: the member is again who it was, and the newcomer must try again. If a rebalance has
+    /// begun meanwhile, the newcomer takes part in it, and the next generation's record has its id.
     pub fn static_member_failed(
         &mut self,
         turn: &mut Turn<'_>,
@@ -81,7 +82,8 @@ impl ClassicGroup {
         error: GroupError,
     ) {
         let id = failed.new_member;
-        if self.instances.get(&failed.instance) != Some(&id) {
+        let is_current = self.instances.get(&failed.instance) == Some(&id);
+        if !is_current || self.state != ClassicState::Stable || self.generation != failed.generation {
             return;
         }
         let response = JoinGroupResponse {

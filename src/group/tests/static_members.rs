@@ -151,6 +151,21 @@ fn a_return_that_meets_a_rebalance_takes_part_in_it() {
     assert!(leader.members.iter().any(|member| member.member == back.member));
 }
 
+#[test]
+fn a_return_that_cannot_be_stored_takes_part_in_a_rebalance_that_needs_it() {
+    let mut bench = Bench::new();
+    let only = bench.join(join_static("i1"));
+    bench.sync(sync(&only, &[(&only.member, "all")])).unwrap();
+    bench.slow_log = true;
+    let protocols = vec![protocol("range"), protocol("roundrobin")];
+    let back = bench.ask_join(JoinGroup { protocols, ..join_static("i1") });
+    let other = bench.ask_join(JoinGroup { protocols: vec![protocol("roundrobin")], ..join() });
+    bench.fail(AppendFailure::Unavailable);
+    let (back, other) = (bench.joined(back), bench.joined(other));
+    assert_eq!((back.error, other.error), (None, None));
+    assert_eq!((back.protocol, back.members.len()), (Some("roundrobin".into()), 2));
+}
+
 impl Bench {
     /// A join whose answer is of no interest.
     fn join_ignored(&mut self, join: JoinGroup) {
