@@ -1,6 +1,7 @@
 //! DescribeConfigs (key 32), versions 1 to 4: synonyms KIP-226 (1), types and documentation KIP-569 (3).
 //!
-//! Broker loggers, client metrics and groups have no settings here yet: they are answered as having none.
+//! There is one broker logger, `root`; Kafka has one for each of its classes. Client metrics and groups have no settings
+//! here yet: they are answered as having none.
 
 use std::rc::Rc;
 
@@ -10,6 +11,7 @@ use kafka_protocol::messages::describe_configs_response::{
 };
 use kafka_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
+use tracing::level_filters::LevelFilter;
 
 use super::super::context::RequestContext;
 use super::super::nodes::meant_node;
@@ -29,6 +31,9 @@ const BROKER_LOGGER: i8 = 8;
 const CLIENT_METRICS: i8 = 16;
 const GROUP: i8 = 32;
 
+/// Where a broker logger's level comes from. Source: Kafka's `DescribeConfigsResponse.ConfigSource`.
+const DYNAMIC_BROKER_LOGGER: i8 = 6;
+
 /// First version with types and documentation.
 const FIRST_TYPES_VERSION: i16 = 3;
 
@@ -44,7 +49,12 @@ pub async fn handle<R: Runtime>(
     let all_known = request.resources.iter().all(is_known);
     let describe = |resource: &DescribeConfigsResource| {
         let described = if all_known {
-            describe(&context, &config, resource)
+            describe(&context, &config, resource).map(|described| match described {
+                Described::Settings(settings) => {
+                    settings.into_iter().map(|setting| wire(&header, &request, setting)).collect()
+                }
+                Described::RootLogger(level) => vec![root_logger(level)],
+            })
         } else {
             // As in Kafka one unknown type spoils the request.
             Err(Refusal {
@@ -52,10 +62,17 @@ pub async fn handle<R: Runtime>(
                 message: "the request names a resource of an unknown type".to_owned(),
             })
         };
-        answer(&header, &request, resource, described)
+        answer(resource, described)
     };
     let results = request.resources.iter().map(describe).collect();
     Outcome::answer(&header, &DescribeConfigsResponse::default().with_results(results))
+}
+
+/// What there is to tell of a resource.
+enum Described {
+    Settings(Vec<DescribedSetting>),
+    /// The most that is logged of any part of the broker.
+    RootLogger(LevelFilter),
 }
 
 /// Why a resource is not described.
@@ -72,7 +89,7 @@ fn describe<R: Runtime>(
     context: &RequestContext<R>,
     config: &BrokerConfig,
     resource: &DescribeConfigsResource,
-) -> Result<Vec<DescribedSetting>, Refusal> {
+) -> Result<Described, Refusal> {
     let name = resource.resource_name.as_str();
     match resource.resource_type {
         TOPIC => {
@@ -80,18 +97,18 @@ fn describe<R: Runtime>(
                 .map_err(|message| Refusal { code: ErrorCode::InvalidTopicException, message })?;
             let image = context.shard().image.borrow();
             match image.topic_id(name) {
-                Some(_) => Ok(describe_topic(config, image.topic_overrides(name))),
+                Some(_) => Ok(Described::Settings(describe_topic(config, image.topic_overrides(name)))),
                 None => Err(Refusal {
                     code: ErrorCode::UnknownTopicOrPartition,
                     message: format!("there is no topic '{name}'"),
                 }),
             }
         }
-        BROKER if name.is_empty() => Ok(describe_broker_defaults(config)),
-        BROKER => own_broker(context, name).map(|()| describe_broker(config)),
-        BROKER_LOGGER => own_broker(context, name).map(|()| Vec::new()),
+        BROKER if name.is_empty() => Ok(Described::Settings(describe_broker_defaults(config))),
+        BROKER => own_broker(context, name).map(|()| Described::Settings(describe_broker(config))),
+        BROKER_LOGGER => own_broker(context, name).map(|()| Described::RootLogger(LevelFilter::current())),
         _ if name.is_empty() => invalid("the resource must be named".to_owned()),
-        _ => Ok(Vec::new()),
+        _ => Ok(Described::Settings(Vec::new())),
     }
 }
 
@@ -107,16 +124,14 @@ fn own_broker<R: Runtime>(context: &RequestContext<R>, name: &str) -> Result<(),
 }
 
 fn answer(
-    header: &RequestHeader,
-    request: &DescribeConfigsRequest,
     resource: &DescribeConfigsResource,
-    described: Result<Vec<DescribedSetting>, Refusal>,
+    described: Result<Vec<DescribeConfigsResourceResult>, Refusal>,
 ) -> DescribeConfigsResult {
     let result = DescribeConfigsResult::default()
         .with_resource_type(resource.resource_type)
         .with_resource_name(resource.resource_name.clone());
-    let settings = match described {
-        Ok(settings) => settings,
+    let mut entries = match described {
+        Ok(entries) => entries,
         Err(refusal) => {
             return result
                 .with_error_code(refusal.code.code())
@@ -125,11 +140,16 @@ fn answer(
     };
     // No list and an empty list both ask for all.
     let wanted = resource.configuration_keys.as_deref().unwrap_or_default();
-    let is_wanted = |setting: &DescribedSetting| {
-        wanted.is_empty() || wanted.iter().any(|name| name.as_str() == setting.name)
-    };
-    let settings = settings.into_iter().filter(is_wanted).map(|setting| wire(header, request, setting));
-    result.with_configs(settings.collect())
+    entries.retain(|entry| wanted.is_empty() || wanted.contains(&entry.name));
+    result.with_configs(entries)
+}
+
+/// The one logger, as Kafka words it: without a type and synonyms, and with a documentation that is empty.
+fn root_logger(level: LevelFilter) -> DescribeConfigsResourceResult {
+    DescribeConfigsResourceResult::default()
+        .with_name(StrBytes::from_static_str("root"))
+        .with_value(Some(StrBytes::from_string(level.to_string().to_uppercase())))
+        .with_config_source(DYNAMIC_BROKER_LOGGER)
 }
 
 fn wire(
@@ -157,4 +177,28 @@ fn synonym(synonym: Synonym) -> DescribeConfigsSynonym {
         .with_name(StrBytes::from_static_str(synonym.name))
         .with_value(synonym.value.map(StrBytes::from_string))
         .with_source(source_number(synonym.source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_logger_is_told_without_what_only_settings_have() {
+        let logger = root_logger(LevelFilter::INFO);
+        assert_eq!((logger.name.as_str(), logger.value.as_deref()), ("root", Some("INFO")));
+        assert_eq!((logger.config_source, logger.config_type, logger.read_only), (6, 0, false));
+        assert!(logger.synonyms.is_empty() && logger.documentation.as_deref() == Some(""));
+    }
+
+    #[test]
+    fn only_the_named_entries_are_answered_and_all_when_none_is_named() {
+        let names = |keys: Option<Vec<&'static str>>| {
+            let keys = keys.map(|keys| keys.into_iter().map(StrBytes::from_static_str).collect());
+            let resource = DescribeConfigsResource::default().with_configuration_keys(keys);
+            answer(&resource, Ok(vec![root_logger(LevelFilter::WARN)])).configs.len()
+        };
+        assert_eq!((names(None), names(Some(vec![]))), (1, 1));
+        assert_eq!((names(Some(vec!["root"])), names(Some(vec!["other"]))), (1, 0));
+    }
 }
