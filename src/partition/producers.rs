@@ -128,7 +128,8 @@ impl Producers {
         if batch.is_transactional() && !continues && !origin.transaction_verified() {
             return Err(AppendError::InvalidTxnState);
         }
-        if is_client {
+        // As in Kafka: an epoch of -1 says that sequences are not known.
+        if is_client && producer.epoch != ProducerEpoch::NONE {
             // The window of a new epoch is empty, and so is that of an epoch which so far has a marker only: both begin at 0.
             let same_epoch = batch.producer_epoch == producer.epoch;
             let last_sequence = if same_epoch { producer.window.last_sequence() } else { -1 };

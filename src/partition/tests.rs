@@ -162,6 +162,20 @@ fn a_new_producer_epoch_begins_at_0_and_fences_the_old() {
 }
 
 #[test]
+fn under_epoch_minus_1_sequences_are_not_looked_at() {
+    let mut partition = leader();
+    assert_eq!(append(&mut partition, &idempotent(7, -1, 3, 2)), Ok((0, 1)));
+    assert_eq!(append(&mut partition, &idempotent(7, -1, 9, 1)), Ok((2, 2)));
+    assert_eq!(
+        append(&mut partition, &idempotent(7, -1, 9, 1)),
+        Ok((2, 2)),
+        "a duplicate is one all the same"
+    );
+    assert_eq!(append(&mut partition, &idempotent(7, 0, 40, 1)), Ok((3, 3)));
+    assert_eq!(append(&mut partition, &idempotent(7, 0, 40, 2)), Err(AppendError::OutOfOrderSequenceNumber));
+}
+
+#[test]
 fn sequences_wrap_from_the_largest_to_0() {
     let mut partition = leader();
     assert_eq!(append(&mut partition, &idempotent(7, 0, i32::MAX - 2, 3)), Ok((0, 2)));

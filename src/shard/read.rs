@@ -19,15 +19,16 @@ pub struct ReadOrder {
 /// What was found: offsets, and the records as a range of a file.
 pub struct Read<F> {
     pub plan: ReadPlan,
-    /// For read_committed: whose records in the range are to be dropped.
-    pub aborted: Vec<AbortedTransaction>,
+    /// For read_committed: whose records in the range are to be dropped. `None` too where the first batch did not fit the
+    /// limits, or the reader's log has parted from this one: Kafka tells null there.
+    pub aborted: Option<Vec<AbortedTransaction>>,
     pub slice: Option<FileSlice<F>>,
 }
 
 /// The same on its way to another shard.
 pub struct SharedRead<R: Runtime> {
     pub plan: ReadPlan,
-    pub aborted: Vec<AbortedTransaction>,
+    pub aborted: Option<Vec<AbortedTransaction>>,
     slice: Option<(<R::File as File>::Shared, Position, u64)>,
 }
 
@@ -110,18 +111,19 @@ impl<R: Runtime> Shard<R> {
         let replica = self.open_replica_of(order.partition).await?;
         let plan = replica.rules.borrow().read(&order.request).map_err(QueryRefusal::Refused)?;
         let bytes_max = order.bytes_max.min(left_bytes);
-        if plan.diverging.is_some() || plan.upper_bound <= plan.from || (bytes_max == 0 && !whole_first) {
-            return Ok(Read { plan, aborted: Vec::new(), slice: None });
+        let committed = order.request.isolation == IsolationLevel::ReadCommitted;
+        if plan.diverging.is_some() {
+            return Ok(Read { plan, aborted: None, slice: None });
+        }
+        if plan.upper_bound <= plan.from || (bytes_max == 0 && !whole_first) {
+            return Ok(Read { plan, aborted: committed.then(Vec::new), slice: None });
         }
         let log = replica.log.get().expect("an open replica has its log");
         let found = log.read(plan.from, plan.upper_bound, bytes_max, whole_first).await;
         let found = found.map_err(|trouble| self.log_refusal(&trouble))?;
-        let aborted = match order.request.isolation {
-            IsolationLevel::ReadCommitted => {
-                replica.rules.borrow().aborted_between(plan.from, plan.upper_bound)
-            }
-            IsolationLevel::ReadUncommitted => Vec::new(),
-        };
+        let tells_aborted = committed && found.slice.is_some();
+        let aborted =
+            tells_aborted.then(|| replica.rules.borrow().aborted_between(plan.from, plan.upper_bound));
         Ok(Read { plan, aborted, slice: found.slice })
     }
 

@@ -145,7 +145,7 @@ impl Client {
     }
 }
 
-fn topic_name(topic: &str) -> TopicName {
+pub fn topic_name(topic: &str) -> TopicName {
     TopicName(StrBytes::from_string(topic.to_owned()))
 }
 

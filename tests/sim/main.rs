@@ -2,6 +2,7 @@
 //! are killed and disks misbehave. Every scenario runs twice with each seed and must leave the same trace.
 //! `SEED=7 cargo test --test sim` repeats one seed.
 
+mod answers;
 mod broker;
 mod client;
 mod durability;

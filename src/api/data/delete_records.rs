@@ -1,11 +1,12 @@
 //! DeleteRecords (key 21), versions 0 to 2: KIP-107.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use kafka_protocol::messages::delete_records_response::{
     DeleteRecordsPartitionResult, DeleteRecordsTopicResult,
 };
-use kafka_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
+use kafka_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse, TopicName as WireTopicName};
 
 use super::super::context::RequestContext;
 use super::super::outcome::Outcome;
@@ -21,11 +22,10 @@ pub async fn handle<R: Runtime>(
     request: DeleteRecordsRequest,
 ) -> Outcome<R::File> {
     let mut response = DeleteRecordsResponse::default();
-    for topic in &request.topics {
-        let mut result = DeleteRecordsTopicResult::default().with_name(topic.name.clone());
-        for asked in &topic.partitions {
-            let index = asked.partition_index;
-            let deleted = delete(&context, &topic.name, index, Offset(asked.offset)).await;
+    for (name, partitions) in asked_partitions(&request) {
+        let mut result = DeleteRecordsTopicResult::default().with_name(name.clone());
+        for (index, before) in partitions {
+            let deleted = delete(&context, name, index, before).await;
             result.partitions.push(
                 DeleteRecordsPartitionResult::default()
                     .with_partition_index(index)
@@ -36,6 +36,19 @@ pub async fn handle<R: Runtime>(
         response.topics.push(result);
     }
     Outcome::answer(&header, &response)
+}
+
+/// By topic and partition, below which offset to delete. Of a partition that is named twice the last entry counts, as in
+/// Kafka.
+fn asked_partitions(request: &DeleteRecordsRequest) -> BTreeMap<&WireTopicName, BTreeMap<i32, Offset>> {
+    let mut asked: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+    for topic in &request.topics {
+        for partition in &topic.partitions {
+            let of_topic = asked.entry(&topic.name).or_default();
+            of_topic.insert(partition.partition_index, Offset(partition.offset));
+        }
+    }
+    asked
 }
 
 async fn delete<R: Runtime>(

@@ -1,13 +1,14 @@
 //! ListOffsets (key 2), versions 1 to 10: KIP-79 timestamps, KIP-98 isolation (2), KIP-207 (5), KIP-734 max timestamp (7),
 //! KIP-405 local log start (8), KIP-1005 tiered (9), timeout (10).
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use kafka_protocol::messages::list_offsets_request::ListOffsetsPartition;
 use kafka_protocol::messages::list_offsets_response::{
     ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
 };
-use kafka_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
+use kafka_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse, TopicName};
 
 use super::super::context::RequestContext;
 use super::super::outcome::Outcome;
@@ -43,19 +44,27 @@ pub async fn handle<R: Runtime>(
     for (owner, wait) in waits {
         found.insert(owner, wait.await.unwrap_or_default());
     }
-    let mut response = ListOffsetsResponse::default();
+    // By topic and partition: one that is named twice is answered once, and a topic without partitions not at all.
+    let mut answers: BTreeMap<&TopicName, BTreeMap<i32, ListOffsetsPartitionResponse>> = BTreeMap::new();
     for (topic, entries) in request.topics.iter().zip(entries) {
-        let resolve = |(asked, entry): (&ListOffsetsPartition, Entry)| match entry {
-            Entry::Answered(answer) => answer,
-            Entry::Asked { owner, index } => {
-                let result = found.get(&owner).and_then(|results| results.get(index));
-                answer_of(&header, asked.partition_index, result.unwrap_or(&Err(QueryRefusal::ShardStopped)))
-            }
-        };
-        let partitions = topic.partitions.iter().zip(entries).map(resolve).collect();
-        response.topics.push(
-            ListOffsetsTopicResponse::default().with_name(topic.name.clone()).with_partitions(partitions),
-        );
+        for (asked, entry) in topic.partitions.iter().zip(entries) {
+            let index = asked.partition_index;
+            let answer = match entry {
+                Entry::Answered(answer) => answer,
+                Entry::Asked { owner, index: place } => {
+                    let result = found.get(&owner).and_then(|results| results.get(place));
+                    answer_of(&header, index, result.unwrap_or(&Err(QueryRefusal::ShardStopped)))
+                }
+            };
+            answers.entry(&topic.name).or_default().insert(index, answer);
+        }
+    }
+    let mut response = ListOffsetsResponse::default();
+    for (name, partitions) in answers {
+        let partitions = partitions.into_values().collect();
+        response
+            .topics
+            .push(ListOffsetsTopicResponse::default().with_name(name.clone()).with_partitions(partitions));
     }
     Outcome::answer(&header, &response)
 }

@@ -5,7 +5,6 @@ use uuid::Uuid;
 use super::FIRST_TOPIC_ID_VERSION;
 use super::reading::{Collected, PartitionResult, Refusal};
 use crate::metadata::Image;
-use crate::partition::IsolationLevel;
 use crate::partition::fetch_session::{FetchPlan, FetchSessionError, FetchSessionId, FetchTopic};
 use crate::protocol::{ErrorCode, FetchAnswer, PartitionAnswer, RequestHeader, TopicAnswer};
 
@@ -15,7 +14,6 @@ pub fn answer_of<F>(
     listed: &[usize],
     collected: Collected<F>,
     session_id: FetchSessionId,
-    isolation: IsolationLevel,
     image: &Image,
 ) -> FetchAnswer<F> {
     let mut results: Vec<Option<PartitionResult<F>>> = collected.results.into_iter().map(Some).collect();
@@ -29,7 +27,7 @@ pub fn answer_of<F>(
             topics.push(empty_topic(&key.topic, image));
         }
         let topic = topics.last_mut().expect("one was just pushed");
-        topic.partitions.push(partition_answer(key.partition.0, result, isolation));
+        topic.partitions.push(partition_answer(key.partition.0, result));
     }
     FetchAnswer { error_code: 0, session_id: session_id.0, topics }
 }
@@ -44,12 +42,7 @@ fn empty_topic<F>(topic: &FetchTopic, image: &Image) -> TopicAnswer<F> {
     TopicAnswer { name, topic_id, partitions: Vec::new() }
 }
 
-fn partition_answer<F>(
-    index: i32,
-    result: PartitionResult<F>,
-    isolation: IsolationLevel,
-) -> PartitionAnswer<F> {
-    let committed = isolation == IsolationLevel::ReadCommitted;
+fn partition_answer<F>(index: i32, result: PartitionResult<F>) -> PartitionAnswer<F> {
     match result {
         Err(Refusal::Unknown(code)) => refused_partition(index, code.code()),
         // Kafka tells null here where its metadata's refusals tell none.
@@ -61,7 +54,7 @@ fn partition_answer<F>(
             last_stable_offset: answer.plan.last_stable_offset.0,
             log_start_offset: answer.plan.log_start_offset.0,
             diverging: answer.plan.diverging.map(|end| (end.leader_epoch.0, end.end_offset.0)),
-            aborted: (committed && answer.plan.diverging.is_none()).then_some(answer.aborted),
+            aborted: answer.aborted,
             records: answer.records,
         },
     }

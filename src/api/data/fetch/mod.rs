@@ -56,9 +56,7 @@ pub async fn handle<R: Runtime>(
     };
     let answered = finish_session(&context, session_id, &plan, &collected).await;
     let answer = match answered {
-        Ok((session_id, listed)) => {
-            answer_of(&plan, &listed, collected, session_id, isolation, &shard.image.borrow())
-        }
+        Ok((session_id, listed)) => answer_of(&plan, &listed, collected, session_id, &shard.image.borrow()),
         Err(error) => refused(error, session_id),
     };
     encoded(&header, answer)

@@ -26,7 +26,7 @@ pub struct Asked {
 /// What one partition gave.
 pub struct PartitionRead<F> {
     pub plan: ReadPlan,
-    pub aborted: Vec<AbortedTransaction>,
+    pub aborted: Option<Vec<AbortedTransaction>>,
     pub records: Vec<SendSegment<F>>,
     pub bytes: u64,
 }
@@ -67,18 +67,21 @@ pub async fn read_all<R: Runtime>(
     let roomy =
         wanted <= bytes_max && asked.iter().all(|asked| asked.bytes_max >= PARALLEL_PARTITION_BYTES_MIN);
     let mut left_bytes = bytes_max;
+    let mut whole_first = true;
     for run in runs(context, asked, roomy) {
         let waits: Vec<_> = run
             .into_iter()
             .map(|(owner, places)| {
                 let orders: Vec<ReadOrder> =
                     places.iter().filter_map(|place| order_of(&asked[*place])).collect();
-                (places, read_on(context, owner, orders, left_bytes, left_bytes == bytes_max))
+                (places, read_on(context, owner, orders, left_bytes, whole_first))
             })
             .collect();
         for (places, wait) in waits {
             for (place, result) in places.into_iter().zip(wait.await) {
-                left_bytes = left_bytes.saturating_sub(result.as_ref().map_or(0, |read| read.bytes));
+                let bytes = result.as_ref().map_or(0, |read| read.bytes);
+                left_bytes = left_bytes.saturating_sub(bytes);
+                whole_first &= bytes == 0;
                 results[place] = Some(result);
             }
         }
@@ -147,7 +150,7 @@ fn read_on<R: Runtime>(
                     result
                         .map(|read| PartitionRead {
                             plan: read.plan,
-                            aborted: aborted_of(&read.aborted),
+                            aborted: read.aborted.as_deref().map(aborted_of),
                             bytes: read.bytes(),
                             records: read.into_segments(),
                         })
@@ -165,7 +168,7 @@ fn read_on<R: Runtime>(
         let results: Vec<Result<SharedRead<R>, QueryRefusal>> = work.await.unwrap_or_else(stopped);
         let adopt = |read: SharedRead<R>| PartitionRead {
             plan: read.plan,
-            aborted: aborted_of(&read.aborted),
+            aborted: read.aborted.as_deref().map(aborted_of),
             bytes: read.bytes(),
             records: read.into_segments(&shard.runtime),
         };
