@@ -18,12 +18,12 @@ use crate::protocol::{
 };
 use crate::router::{ConnectionFacts, MovedConnection, Router};
 use crate::runtime::{Runtime, SendQueue, Stream};
-use crate::shard::{Shard, Share, connection_idle_max};
+use crate::shard::{SMALL_FRAME_BYTES_MAX, Shard, Share, connection_idle_max};
 
 /// Requests of one connection that may be in flight together; then its socket is not read.
 const IN_FLIGHT_MAX: usize = 128;
-/// Frames up to this size are received without asking the budget first: they fit the room of the read buffer.
-const UNBUDGETED_FRAME_BYTES_MAX: usize = 64 * 1024;
+/// How long the rest of a large frame may be silent: it holds memory that other large ones wait for.
+const FRAME_SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Data requests in a row that touched only other shards before the connection is moved again.
 const FOREIGN_REQUESTS_BEFORE_MOVE: u32 = 32;
 /// Pause before a connection looks again whether another shard takes letters.
@@ -84,9 +84,11 @@ pub async fn serve_connection<R: Runtime>(
         peer_address: peer,
         local_address: stream.local_address(),
     });
+    let now = shard.runtime.now();
     let mut connection = Connection {
-        idle: Box::pin(shard.runtime.sleep_until(idle_deadline(&shard, shard.runtime.now()))),
-        last_activity: shard.runtime.now(),
+        idle: Box::pin(shard.runtime.sleep_until(now + connection_idle_max(&shard.config))),
+        last_activity: now,
+        last_read: now,
         shard,
         context,
         stream,
@@ -128,10 +130,6 @@ fn why_unreadable(refusal: &RequestRefusal, frame: &[u8]) -> String {
     }
 }
 
-fn idle_deadline<R: Runtime>(shard: &Shard<R>, from: Monotonic) -> Monotonic {
-    from + connection_idle_max(&shard.config)
-}
-
 struct Connection<R: Runtime> {
     shard: Rc<Shard<R>>,
     context: Rc<RequestContext<R>>,
@@ -143,8 +141,10 @@ struct Connection<R: Runtime> {
     /// Budget for the frame at the front of the buffer, when it is a large one.
     memory: Option<Share>,
     memory_wanted: Option<Pin<Box<dyn Future<Output = Share>>>>,
+    /// Rings when it is time to see whether the peer has been silent for too long.
     idle: Pin<Box<dyn Future<Output = ()>>>,
     last_activity: Monotonic,
+    last_read: Monotonic,
     /// Whether a data request has decided on the shard.
     placed: bool,
     foreign_requests: u32,
@@ -175,19 +175,51 @@ impl<R: Runtime> Connection<R> {
                     }
                 }
                 Ok(Turn::Read(0) | Turn::Stop) => return End::Quiet,
-                Ok(Turn::Read(_) | Turn::Relieved) => {}
-                Ok(Turn::MemoryGranted(share)) => self.memory = Some(share),
+                Ok(Turn::Read(_)) => self.last_read = self.shard.runtime.now(),
+                Ok(Turn::Relieved) => {}
+                Ok(Turn::MemoryGranted(share)) => {
+                    self.memory = Some(share);
+                    self.last_read = self.shard.runtime.now();
+                    self.look_again_at(self.last_read + FRAME_SILENCE_MAX);
+                }
                 Ok(Turn::Idle) => {
-                    let deadline = idle_deadline(&self.shard, self.last_activity);
-                    if self.shard.runtime.now() >= deadline && self.in_flight.is_empty() {
-                        return End::Quiet;
+                    if let Some(end) = self.end_of_silence() {
+                        return end;
                     }
-                    self.idle = Box::pin(
-                        self.shard.runtime.sleep_until(deadline.max(self.shard.runtime.now() + PATIENCE)),
-                    );
                 }
             }
         }
+    }
+
+    /// Whether the connection ends because nothing has come for too long; if not, when to look again.
+    fn end_of_silence(&mut self) -> Option<End> {
+        let now = self.shard.runtime.now();
+        let mut deadline = self.last_activity + connection_idle_max(&self.shard.config);
+        if now >= deadline && self.in_flight.is_empty() {
+            return Some(End::Quiet);
+        }
+        if self.memory.is_some() && !self.has_whole_frame() {
+            let silence_end = self.last_read + FRAME_SILENCE_MAX;
+            if now >= silence_end {
+                return Some(End::Refused("the rest of a large request does not come".into()));
+            }
+            deadline = deadline.min(silence_end);
+        }
+        self.look_again_at(deadline.max(now + PATIENCE));
+        None
+    }
+
+    fn look_again_at(&mut self, time: Monotonic) {
+        self.idle = Box::pin(self.shard.runtime.sleep_until(time));
+    }
+
+    /// Bytes of the frame at the front, its length field not counted.
+    fn frame_bytes(&self) -> Option<usize> {
+        announced_frame_bytes(&self.buffer.bytes, i32::MAX).ok().flatten()
+    }
+
+    fn has_whole_frame(&self) -> bool {
+        self.frame_bytes().is_some_and(|bytes| self.buffer.bytes.len() >= FRAME_LENGTH_BYTES + bytes)
     }
 
     /// Begins every request that is whole and may begin now.
@@ -210,8 +242,8 @@ impl<R: Runtime> Connection<R> {
             if self.buffer.bytes.len() < FRAME_LENGTH_BYTES + frame_bytes {
                 return Ok(());
             }
-            let Some(memory) = self.memory.take().or_else(|| self.shard.memory.try_take(frame_bytes as u64))
-            else {
+            let budget = self.shard.memory.for_frame(frame_bytes);
+            let Some(memory) = self.memory.take().or_else(|| budget.try_take(frame_bytes as u64)) else {
                 self.want_memory(frame_bytes);
                 return Ok(());
             };
@@ -238,7 +270,7 @@ impl<R: Runtime> Connection<R> {
     }
 
     fn want_memory(&mut self, frame_bytes: usize) {
-        let budget = self.shard.memory.clone();
+        let budget = self.shard.memory.for_frame(frame_bytes).clone();
         self.memory_wanted = Some(Box::pin(async move { budget.take(frame_bytes as u64).await }));
     }
 
@@ -275,19 +307,22 @@ impl<R: Runtime> Connection<R> {
 
     /// Waits for whatever comes first.
     async fn turn(&mut self) -> Result<Turn<R::File>, Trouble> {
-        let frame_bytes = announced_frame_bytes(&self.buffer.bytes, i32::MAX).ok().flatten();
-        let whole_bytes = frame_bytes.map(|bytes| bytes + FRAME_LENGTH_BYTES);
-        let waits_for_its_turn = whole_bytes.is_some_and(|whole| self.buffer.bytes.len() >= whole);
-        if let Some(bytes) = frame_bytes
-            && bytes > UNBUDGETED_FRAME_BYTES_MAX
+        let frame_bytes = self.frame_bytes();
+        let large_bytes = frame_bytes.filter(|bytes| *bytes > SMALL_FRAME_BYTES_MAX);
+        // An announced length alone gets no memory: it costs the peer nothing.
+        if let Some(bytes) = large_bytes
+            && self.buffer.bytes.len() >= SMALL_FRAME_BYTES_MAX
             && self.memory.is_none()
             && self.memory_wanted.is_none()
         {
             self.want_memory(bytes);
         }
+        let whole_bytes = frame_bytes
+            .filter(|_| large_bytes.is_none() || self.memory.is_some())
+            .map(|bytes| bytes + FRAME_LENGTH_BYTES);
         // A connection that waits for its turn still reads a little, so as to notice that its peer has left.
-        let read_ahead = !waits_for_its_turn
-            || self.buffer.bytes.len() < whole_bytes.unwrap_or(0) + UNBUDGETED_FRAME_BYTES_MAX;
+        let read_ahead = !self.has_whole_frame()
+            || self.buffer.bytes.len() < whole_bytes.unwrap_or(0) + SMALL_FRAME_BYTES_MAX;
         let may_read = self.refused.is_none()
             && self.in_flight.len() < IN_FLIGHT_MAX
             && self.memory_wanted.is_none()
@@ -375,7 +410,7 @@ impl<R: Runtime> Connection<R> {
 
     /// Sends what waits. A peer that takes nothing for as long as a connection may be idle is given up.
     async fn send_out(&mut self) -> Result<(), End> {
-        let deadline = idle_deadline(&self.shard, self.shard.runtime.now());
+        let deadline = self.shard.runtime.now() + connection_idle_max(&self.shard.config);
         let sent = async { Some(self.stream.send(&mut self.out).await) };
         let late = async {
             self.shard.runtime.sleep_until(deadline).await;

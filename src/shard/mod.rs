@@ -17,6 +17,7 @@ mod purgatory;
 mod read;
 mod read_records;
 mod replica;
+mod request_memory;
 mod settings;
 mod signal;
 mod topics;
@@ -43,6 +44,7 @@ pub use offsets::{FoundTimestamp, OffsetQuery, OffsetSearch};
 pub use producer_ids::ProducerIds;
 pub use read::{Read, ReadOrder, SharedRead};
 pub use replica::Replica;
+pub use request_memory::{RequestMemory, SMALL_FRAME_BYTES_MAX};
 pub use settings::{connection_idle_max, produce_rules};
 pub use signal::{Signal, SignalWatch};
 pub use topics::METADATA_LEADER_EPOCH;
@@ -58,7 +60,7 @@ pub struct Shard<R: Runtime> {
     /// What this shard knows of the cluster, folded from the metadata log.
     pub image: RefCell<Image>,
     /// Bytes in flight.
-    pub memory: Rc<Budget>,
+    pub memory: RequestMemory,
     /// Connections of the whole broker; used on shard 0 alone.
     pub connections: ConnectionCounts,
     pub log_limiter: LogLimiter,
@@ -105,7 +107,7 @@ impl<R: Runtime> Shard<R> {
         Rc::new(Shard {
             id: runtime.shard(),
             image: RefCell::new(Image::new(ClusterId("".into()))),
-            memory: Budget::new(config.memory_per_shard_bytes(count) as u64),
+            memory: RequestMemory::new(config.memory_per_shard_bytes(count) as u64),
             connections: ConnectionCounts::default(),
             log_limiter: LogLimiter::default(),
             stop: Signal::default(),

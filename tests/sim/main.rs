@@ -8,6 +8,7 @@ mod client;
 mod durability;
 mod groups;
 mod moves;
+mod peers;
 
 use onrush::runtime::sim::{Simulation, seeds};
 
