@@ -1,0 +1,224 @@
+//! Files that go to and come from Apache Kafka 4.3.1.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use super::broker::{Broker, ask_to_end, files_of, free_port};
+use super::clients::{NotRun, java, kcat};
+use super::command::{last_of, run, wait_until};
+use super::kcat::consume_all;
+use super::lines::{assert_all_in_order, keyed, lines};
+
+/// What DumpLogSegments prints when something is wrong with a file.
+const COMPLAINTS: [&str; 10] = [
+    "Mismatches in",
+    "mismatch",
+    "out of order",
+    "not found in the log",
+    "is followed by",
+    "invalid bytes",
+    "isvalid: false",
+    "Unknown record type",
+    "Error at offset",
+    "Exception",
+];
+/// Every segment but a log's first is said to begin behind offset -1.
+const NO_COMPLAINT: &str = "  -1 is followed by ";
+
+fn produce(address: &str, topic: &str, lines: &[String], codec: &str) -> Result<(), NotRun> {
+    let mut producer = kcat(address)?;
+    producer.args(["-P", "-t", topic, "-K|", "-z", codec, "-X", "enable.idempotence=true"]);
+    run(producer.args(["-X", "batch.num.messages=100"]), &keyed(lines)).successful();
+    Ok(())
+}
+
+/// Kafka's own tool walks every file of a broker that was stopped in order, and of one that was killed and started again.
+pub fn dump_log_reads_our_files() -> Result<(), NotRun> {
+    let mut broker = Broker::start(&["log.segment.bytes=1048576", "log.index.interval.bytes=2048"]);
+    let sent = lines(30_000);
+    let parts: Vec<&[String]> = sent.chunks(6_000).collect();
+    for (part, codec) in parts.iter().zip(["none", "gzip", "snappy", "lz4", "zstd"]) {
+        produce(&broker.address(), "lines", part, codec)?;
+    }
+    let mut group = kcat(&broker.address())?;
+    group.args(["-G", "readers", "-e", "-X", "auto.offset.reset=earliest", "lines"]);
+    run(&mut group, "").successful();
+    broker.kill();
+    broker.start_again();
+    assert_all_in_order(&sent, &consume_all(&broker, "lines")?);
+    broker.stop();
+    let segments = files_of(&broker.data(), ".log");
+    let of_lines = segments.iter().filter(|path| path.parent().unwrap().ends_with("lines-0"));
+    assert!(of_lines.count() > 1, "there is more than one segment");
+    let data = without_decoders(&segments);
+    let dumped = dump(&data, &["--deep-iteration", "--print-data-log"])?;
+    let records =
+        dumped.lines().filter(|line| line.starts_with("| offset:") && line.contains("payload: host-"));
+    assert_eq!(records.count(), sent.len());
+    for (topic, decoder) in
+        [("__consumer_offsets", "--offsets-decoder"), ("__cluster_metadata", "--cluster-metadata-decoder")]
+    {
+        let own: Vec<PathBuf> = segments
+            .iter()
+            .filter(|path| path.to_string_lossy().contains(topic) && fs::metadata(path).unwrap().len() > 0)
+            .cloned()
+            .collect();
+        let dumped = dump(&own, &[decoder])?;
+        assert!(dumped.lines().any(|line| line.starts_with("| offset:")), "{topic}: {}", last_of(&dumped));
+    }
+    for (ending, arguments) in [
+        (".index", &["--deep-iteration"][..]),
+        (".timeindex", &[]),
+        (".snapshot", &[]),
+        (".index", &["--verify-index-only"]),
+    ] {
+        let files = files_of(&broker.data(), ending);
+        assert!(!files.is_empty(), "there are {ending} files");
+        dump(&without_decoders(&files), arguments)?;
+    }
+    Ok(())
+}
+
+fn without_decoders(files: &[PathBuf]) -> Vec<PathBuf> {
+    files.iter().filter(|path| path.parent().unwrap().ends_with("lines-0")).cloned().collect()
+}
+
+/// What the tool prints, without a complaint.
+fn dump(files: &[PathBuf], arguments: &[&str]) -> Result<String, NotRun> {
+    let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    let mut command = java("org.apache.kafka.tools.DumpLogSegments")?;
+    let finished = run(command.args(["--files", &files.join(",")]).args(arguments), "");
+    let stderr = finished.stderr.clone();
+    let printed = finished.successful();
+    // What the records say is no complaint.
+    let said = printed.lines().map(|line| line.split(" payload: ").next().unwrap_or_default());
+    for line in said.chain(stderr.lines()).filter(|line| !line.starts_with(NO_COMPLAINT)) {
+        let complains = COMPLAINTS.iter().any(|complaint| line.contains(complaint));
+        assert!(!complains, "{line}\n{}", last_of(&stderr));
+    }
+    Ok(printed)
+}
+
+/// A partition's folder is written by Kafka, goes on here, and goes back: each reads all that the other wrote.
+pub fn a_folder_moves_from_kafka_and_back() -> Result<(), NotRun> {
+    let mut kafka = Kafka::prepare()?;
+    let mut broker = Broker::start(&[]);
+    kcat(&broker.address())?;
+    let sent = lines(9_000);
+    let (by_kafka, ours) = sent.split_at(6_000);
+
+    kafka.start()?;
+    for (part, codec) in by_kafka.chunks(2_000).zip(["none", "zstd", "lz4"]) {
+        produce(&kafka.address(), "lines", part, codec)?;
+    }
+    kafka.stop();
+
+    // The metadata is our own, so the topic is made here first; its id stays.
+    let mut list = kcat(&broker.address())?;
+    run(list.args(["-L", "-t", "lines"]), "").successful();
+    produce(&broker.address(), "lines", &sent[..1], "none")?;
+    broker.stop();
+    move_files(&kafka.partition_folder("lines"), &broker.partition_folder("lines", 0));
+    broker.start_again();
+    assert_all_in_order(by_kafka, &consume_all(&broker, "lines")?);
+    produce(&broker.address(), "lines", ours, "none")?;
+    assert_all_in_order(&sent, &consume_all(&broker, "lines")?);
+    broker.stop();
+
+    move_files(&broker.partition_folder("lines", 0), &kafka.partition_folder("lines"));
+    kafka.start()?;
+    let mut consumer = kcat(&kafka.address())?;
+    let received = run(consumer.args(["-C", "-e", "-o", "beginning", "-t", "lines"]), "").successful();
+    assert_all_in_order(&sent, &received);
+    kafka.stop();
+    let log = kafka.log();
+    assert!(!log.contains("WARN Found") && !log.contains("Corrupt"), "{}", last_of(&log));
+    Ok(())
+}
+
+/// Everything but `partition.metadata`, which holds the topic's id, takes the place of what is there.
+fn move_files(from: &Path, to: &Path) {
+    let kept = "partition.metadata";
+    let names = |folder: &Path| -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name != kept).collect()
+    };
+    names(to).iter().for_each(|name| fs::remove_file(to.join(name)).unwrap());
+    for name in names(from) {
+        fs::copy(from.join(&name), to.join(&name)).unwrap();
+    }
+}
+
+/// Apache Kafka on one node, its data in a folder that goes when this drops.
+struct Kafka {
+    process: Option<Child>,
+    port: u16,
+    folder: tempfile::TempDir,
+}
+
+impl Kafka {
+    fn prepare() -> Result<Kafka, NotRun> {
+        let kafka = Kafka { process: None, port: free_port(), folder: tempfile::tempdir().unwrap() };
+        let controller = free_port();
+        let (port, data) = (kafka.port, kafka.data().display().to_string());
+        let settings = format!(
+            "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:{controller}\n\
+             listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
+             listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n\
+             controller.listener.names=CONTROLLER\nlog.dirs={data}\noffsets.topic.replication.factor=1\n\
+             log.segment.bytes=1048576\n"
+        );
+        fs::write(kafka.properties(), settings).unwrap();
+        let mut format = java("kafka.tools.StorageTool")?;
+        format.args(["format", "--cluster-id", "a2Fma2EgaXMgdGhlIHBlZQ", "-c"]).arg(kafka.properties());
+        run(&mut format, "").successful();
+        Ok(kafka)
+    }
+
+    fn start(&mut self) -> Result<(), NotRun> {
+        let log = fs::File::options().create(true).append(true).open(self.folder.path().join("log")).unwrap();
+        let mut command = java("kafka.Kafka")?;
+        command.arg(self.properties()).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        self.process = Some(command.spawn().unwrap());
+        wait_until("Kafka answers", || {
+            let ended = self.process.as_mut().unwrap().try_wait().unwrap();
+            assert!(ended.is_none(), "Kafka ended: {}", last_of(&self.log()));
+            let list = kcat(&self.address()).map(|mut kcat| run(kcat.args(["-L", "-m", "2"]), ""));
+            list.is_ok_and(|listed| listed.status.success())
+        });
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        let mut process = self.process.take().expect("it runs");
+        ask_to_end(&process);
+        wait_until("Kafka stops", || process.try_wait().unwrap().is_some());
+    }
+
+    fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+    fn partition_folder(&self, topic: &str) -> PathBuf {
+        self.data().join(format!("{topic}-0"))
+    }
+    fn properties(&self) -> PathBuf {
+        self.folder.path().join("server.properties")
+    }
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Kafka {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.process {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
