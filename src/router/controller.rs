@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Router;
 use super::placement::shard_of;
@@ -12,7 +11,7 @@ use crate::metadata::{Controller, Decision, Record};
 use crate::partition::AppendOrigin;
 use crate::record::{BatchBuilder, CheckedBatch};
 use crate::runtime::Runtime;
-use crate::shard::{AppendOrder, AppendRefusal, METADATA_LEADER_EPOCH};
+use crate::shard::{AppendOrder, AppendRefusal, FOR_EVER, METADATA_LEADER_EPOCH};
 
 /// Where the controller lives.
 pub const CONTROLLER_SHARD: ShardId = ShardId(0);
@@ -20,9 +19,6 @@ pub const CONTROLLER_SHARD: ShardId = ShardId(0);
 /// The log of the cluster's metadata.
 pub const METADATA_PARTITION: TopicPartition =
     TopicPartition { topic_id: TopicId::CLUSTER_METADATA, partition: PartitionIndex(0) };
-
-/// How long a decision may take to become durable; the disk has failed long before.
-const DECISION_TIME_MAX: Duration = Duration::from_secs(60);
 
 impl<R: Runtime> Router<R> {
     /// Lets the controller decide, and gives its answer once every shard acts on what was decided. Decisions take their
@@ -36,9 +32,11 @@ impl<R: Runtime> Router<R> {
         T: Send + 'static,
         D: FnOnce(&Controller<'_>, u128) -> Decision<T> + Send + 'static,
     {
-        let decided =
-            self.at(CONTROLLER_SHARD, move |router| async move { router.decide_here(decide).await });
-        async move { decided.await.unwrap_or(Err(AppendRefusal::ShardStopped)) }
+        let decided = self.at(CONTROLLER_SHARD, move |router| {
+            let deciding = router.clone();
+            router.to_the_end(async move { deciding.decide_here(decide).await })
+        });
+        async move { decided.await.flatten().unwrap_or(Err(AppendRefusal::ShardStopped)) }
     }
 
     async fn decide_here<T, D>(self: &Rc<Self>, decide: D) -> Result<T, AppendRefusal>
@@ -70,7 +68,8 @@ impl<R: Runtime> Router<R> {
         };
         let order =
             AppendOrder { partition: METADATA_PARTITION, batch: CheckedBatch::ours(batch.finish()), origin };
-        let deadline = shard.runtime.now() + DECISION_TIME_MAX;
+        // Given up half-way it might still become durable, and nobody would have carried it out.
+        let deadline = shard.runtime.now() + FOR_EVER;
         let appended = shard
             .append(vec![order], true, deadline)
             .await

@@ -17,6 +17,18 @@ impl<R: Runtime> Router<R> {
         partition: TopicPartition,
         before: Offset,
     ) -> Result<Offset, DeleteRecordsRefusal> {
+        let deleting = self.clone();
+        let deleted =
+            self.to_the_end(async move { deleting.delete_records_here(topic, partition, before).await });
+        deleted.await.unwrap_or(Err(DeleteRecordsRefusal::Unavailable(QueryRefusal::ShardStopped)))
+    }
+
+    async fn delete_records_here(
+        self: &Rc<Self>,
+        topic: TopicName,
+        partition: TopicPartition,
+        before: Offset,
+    ) -> Result<Offset, DeleteRecordsRefusal> {
         let stopped = DeleteRecordsRefusal::Unavailable(QueryRefusal::ShardStopped);
         let owner = shard_of(partition, self.count());
         let moved = self.on(owner, move |shard| async move { shard.delete_records(partition, before).await });

@@ -132,6 +132,17 @@ impl<R: Runtime> Router<R> {
         }
     }
 
+    /// Runs `future` on this shard until it ends, even when whoever waits for its value goes away half-way.
+    pub fn to_the_end<T, F>(&self, future: F) -> impl Future<Output = Option<T>> + use<R, T, F>
+    where
+        T: 'static,
+        F: Future<Output = T> + 'static,
+    {
+        let (completer, completion) = completion();
+        self.shard.runtime.spawn(Lane::Data, async move { completer.complete(future.await) });
+        completion.wait()
+    }
+
     fn send_work<T, F, W>(&self, owner: ShardId, work: W) -> Completion<Parcelled>
     where
         T: Send + 'static,

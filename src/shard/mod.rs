@@ -45,7 +45,7 @@ pub use producer_ids::ProducerIds;
 pub use read::{Read, ReadOrder, SharedRead};
 pub use replica::Replica;
 pub use request_memory::{RequestMemory, SMALL_FRAME_BYTES_MAX};
-pub use settings::{connection_idle_max, produce_rules};
+pub use settings::{FOR_EVER, connection_idle_max, produce_rules};
 pub use signal::{Signal, SignalWatch};
 pub use topics::METADATA_LEADER_EPOCH;
 

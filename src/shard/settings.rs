@@ -16,7 +16,7 @@ const FETCH_SESSION_PARTITIONS_MAX: usize = 100_000;
 /// As in Kafka, where it is no setting either.
 const FETCH_SESSION_EVICTION_MS: i64 = 120_000;
 /// "Never", for deadlines.
-pub(super) const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+pub const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// What a batch of a Produce request has to keep to. `now`: wall clock.
 pub fn produce_rules(topic: &TopicConfig, now: TimestampMs, produce_version: i16) -> ProduceRules {

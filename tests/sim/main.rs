@@ -5,6 +5,7 @@
 mod answers;
 mod broker;
 mod client;
+mod decisions;
 mod durability;
 mod groups;
 mod moves;
