@@ -102,6 +102,14 @@ impl SessionPartitions {
         self.ordered.iter().flatten().map(|known| (known.key.clone(), known.parameters)).collect()
     }
 
+    /// Takes note of the outcomes of the full fetch that begins the session, which stand in the order of `list`. As in Kafka it
+    /// moves nothing.
+    pub fn first_answer(&mut self, outcomes: &[PartitionOutcome]) {
+        for (known, outcome) in self.ordered.iter_mut().flatten().zip(outcomes) {
+            known.answer(outcome);
+        }
+    }
+
     /// Takes note of the outcomes, which stand in the order of `list`; gives the indexes into it that the answer lists.
     pub fn answer(&mut self, outcomes: &[PartitionOutcome]) -> Vec<usize> {
         assert_eq!(outcomes.len(), self.count(), "an outcome for each partition of the session");

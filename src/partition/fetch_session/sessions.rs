@@ -207,7 +207,7 @@ impl FetchSessions {
                 let (has_room, evicted) = self.make_room(&newcomer);
                 let mut session_id = FetchSessionId::NONE;
                 if has_room {
-                    partitions.answer(outcomes);
+                    partitions.first_answer(outcomes);
                     session_id = self.create(uses_topic_ids, partitions, newcomer, random);
                 }
                 Ok(FetchSessionAnswer { session_id, listed: all.collect(), evicted })

@@ -133,6 +133,16 @@ fn what_has_given_records_is_read_last_the_next_time() {
 }
 
 #[test]
+fn the_first_answer_of_a_session_leaves_the_order_as_it_was_asked_for() {
+    let mut sessions = sessions();
+    let plan = sessions.begin(request(FetchSessionId::NONE, 0, &[1, 2, 3]), NOW).unwrap();
+    let outcomes = [PartitionOutcome { has_records: true, ..idle(5) }, idle(5), idle(5)];
+    let id = sessions.finish(&plan, &outcomes, NOW, 77).unwrap().session_id;
+    let (read, listed) = fetch(&mut sessions, request(id, 1, &[]), |_| idle(5));
+    assert_eq!((read, listed), (vec![1, 2, 3], vec![]));
+}
+
+#[test]
 fn a_session_remembers_what_was_asked_last() {
     let mut sessions = sessions();
     let id = open(&mut sessions, &[1, 2], NOW);
@@ -351,10 +361,10 @@ fn client_step(
         assert_eq!(known, Some(&(outcome.high_watermark.0, outcome.log_start_offset.0)), "{}", read[index]);
         assert!(answer.listed.contains(&index) || !(outcome.has_records || outcome.has_error));
     }
-    // Outside a session the client's own order stays.
+    // Outside a session, and in its first answer, the client's own order stays.
     client.id = answer.session_id;
     client.epoch = if client.id == FetchSessionId::NONE { 0 } else { client.epoch + 1 };
-    if client.epoch > 0 {
+    if client.epoch > 0 && !full {
         let (busy, quiet): (Vec<_>, Vec<_>) =
             read.iter().zip(&outcomes).partition(|(_, outcome)| outcome.has_records);
         client.asked = quiet.iter().chain(&busy).map(|(partition, _)| **partition).collect();
