@@ -76,8 +76,12 @@ impl<R: Runtime> Shard<R> {
 
 async fn run_window<R: Runtime>(shard: &Rc<Shard<R>>, replicas: Vec<Rc<Replica<R>>>) {
     let mut written = Vec::with_capacity(replicas.len());
+    let mut folders_in_use = Vec::with_capacity(replicas.len());
     for replica in replicas {
         replica.queued.set(false);
+        // A deleted one has nothing to write any more.
+        let Some(in_use) = replica.folder_use.begin() else { continue };
+        folders_in_use.push(in_use);
         match write(&replica).await {
             Ok(end) => written.push((replica, end)),
             Err(trouble) => shard.take_log_folder_offline(&trouble),

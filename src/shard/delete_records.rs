@@ -42,6 +42,7 @@ impl<R: Runtime> Shard<R> {
 }
 
 async fn retire<R: Runtime>(replica: &Replica<R>, log_start: Offset) {
+    let Some(_in_use) = replica.folder_use.begin() else { return };
     let Some(log) = replica.log.get() else { return };
     if let Err(trouble) = log.advance_log_start(log_start).await {
         tracing::warn!(topic = %replica.topic_name, %trouble, "segments below the log start are still there");

@@ -8,6 +8,7 @@ mod connection_counts;
 mod coordinators;
 mod data_plane;
 mod delete_records;
+mod folder_use;
 mod log_limiter;
 mod log_starts;
 mod offsets;

@@ -14,8 +14,13 @@ use crate::storage::{Log, OpenLog, OpenTrouble, ReplayStart, Replayed, format};
 impl<R: Runtime> Shard<R> {
     /// Opens the files of `replica`, or makes them, rebuilds the rules' state, and lets go who waits for either.
     pub(super) async fn open_replica(self: &Rc<Self>, replica: &Rc<Replica<R>>) {
-        match self.open_log(replica).await {
-            Ok((log, rules)) if !replica.deleted.get() => {
+        let in_use = replica.folder_use.begin();
+        let opened = match &in_use {
+            Some(_) => Some(self.open_log(replica).await),
+            None => None,
+        };
+        match opened {
+            Some(Ok((log, rules))) if !replica.deleted.get() => {
                 replica.rules.replace(rules);
                 replica.log.set(log).unwrap_or_else(|_| panic!("{} is opened once", replica.partition));
                 replica.opening.set(Opening::Open);
@@ -24,12 +29,13 @@ impl<R: Runtime> Shard<R> {
                     replica.take_offline();
                 }
             }
-            Ok(_) => replica.give_up(),
-            Err(trouble) => {
+            Some(Ok(_)) | None => replica.give_up(),
+            Some(Err(trouble)) => {
                 tracing::error!(topic = %replica.topic_name, partition = %replica.partition.partition, %trouble, "a partition cannot be opened");
                 replica.give_up();
             }
         }
+        drop(in_use);
         replica.opened.give();
         if replica.decide_deferred(self.runtime.wall_clock()) {
             self.window.enqueue(replica);
@@ -129,6 +135,7 @@ impl<R: Runtime> Shard<R> {
         let entries: Vec<_> = entries.iter().map(stored_entry).collect();
         let replica = replica.clone();
         self.runtime.spawn(Lane::Background, async move {
+            let Some(_in_use) = replica.folder_use.begin() else { return };
             let Some(log) = replica.log.get() else { return };
             // Under `onrush.durability=os` no window has synced it.
             let synced = if log.durable_end_offset() < offset { log.sync().await.map(drop) } else { Ok(()) };

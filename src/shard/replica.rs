@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use super::completion::{Completer, Completion, completion};
+use super::folder_use::FolderUse;
 use super::purgatory::Purgatory;
 use super::settings::log_settings;
 use super::signal::Signal;
@@ -33,6 +34,8 @@ pub struct Replica<R: Runtime> {
     pub partition: TopicPartition,
     pub topic_name: TopicName,
     pub(super) folder: PathBuf,
+    /// Whoever writes in the folder by name is in here.
+    pub(super) folder_use: FolderUse,
     /// As the metadata says.
     pub(super) leader_epoch: Cell<LeaderEpoch>,
     /// The leader epoch checkpoint is out of date: the next window writes it before it answers.
@@ -95,6 +98,7 @@ impl<R: Runtime> Replica<R> {
             partition,
             topic_name,
             folder,
+            folder_use: FolderUse::default(),
             leader_epoch: Cell::new(leader_epoch),
             epochs_to_write: Cell::new(false),
             config: RefCell::new(config),

@@ -113,12 +113,13 @@ impl<R: Runtime> Shard<R> {
         self.replicas.borrow_mut().insert(partition, Rc::new(replica));
     }
 
-    /// Ends every wait on the partition and moves its folder out of the way; what is in it goes later.
+    /// Ends every wait on the partition and, once nobody writes in it, moves its folder out of the way; what is in it goes later.
     async fn remove_replica(self: &Rc<Self>, partition: TopicPartition) {
         let Some(replica) = self.replicas.borrow_mut().remove(&partition) else { return };
         self.end_coordinating(partition);
         replica.deleted.set(true);
         replica.give_up();
+        replica.folder_use.end().await;
         if let Err(trouble) = self.retire_folder(&replica).await {
             tracing::warn!(topic = %replica.topic_name, %trouble, "a deleted partition's folder is still there; the next start removes it");
         }

@@ -6,6 +6,7 @@ mod answers;
 mod broker;
 mod client;
 mod decisions;
+mod deletions;
 mod durability;
 mod groups;
 mod moves;
