@@ -16,7 +16,7 @@ use std::path::Path;
 use onrush::config::keys::broker_key;
 use onrush::config::{BrokerConfig, Settings, parse_properties};
 
-use documents::{README_LINES_MAX, dead_pointers, with_served_versions};
+use documents::{README_LINES_MAX, complaints_about_brackets, dead_pointers, with_served_versions};
 use rules::{complaints_about, complaints_about_layers, machine_paths};
 use source::Source;
 
@@ -126,6 +126,13 @@ fn files_and_names_in_the_documents_are_there() {
     assert_no(
         &documents.flat_map(|(path, text)| dead_pointers(path, text, &sources)).collect::<Vec<String>>(),
     );
+}
+
+#[test]
+fn the_architecture_says_what_each_folder_may_import() {
+    let path = "docs/ARCHITECTURE.md";
+    let text = fs::read_to_string(root().join(path)).expect("the architecture");
+    assert_no(&complaints_about_brackets(path, &text));
 }
 
 #[test]
@@ -242,7 +249,10 @@ mod proof {
             ("use clap::Parser;", "clap::Parser belongs in cli"),
             ("use std::sync::{Arc, Mutex};", "std::sync::Mutex belongs in runtime"),
             ("use std::sync::atomic::AtomicU64;", "std::sync::atomic::AtomicU64 belongs in runtime"),
-            ("fn f() { std::sync::mpsc::channel(); }", "std::sync::mpsc::channel belongs in runtime and broker"),
+            (
+                "fn f() { std::sync::mpsc::channel(); }",
+                "std::sync::mpsc::channel belongs in runtime and broker",
+            ),
             ("static mut COUNT: u64 = 0;", "static mut is shared by all cores"),
         ] {
             complains("src/shard/a.rs", &format!("\n{text}"), 2, what);
@@ -255,7 +265,10 @@ mod proof {
         is_content("src/shard/a.rs", "use std::collections::hash_map::Entry; let clap = 1; clap + 1;");
         is_content("src/shard/a.rs", "#[cfg(test)]\nmod tests { use std::fs; }");
         is_content("src/shard/a.rs", "use std::sync::Arc; static COUNTS: [u8; 2] = [0; 2];");
-        is_content("src/runtime/a.rs", "use std::sync::Mutex; use glommio::Task; use std::fs::File; use std::time::Instant;");
+        is_content(
+            "src/runtime/a.rs",
+            "use std::sync::Mutex; use glommio::Task; use std::fs::File; use std::time::Instant;",
+        );
         is_content("src/api/a.rs", "use kafka_protocol::messages::X;");
         is_content("src/base/map.rs", "pub type Map<K, V> = std::collections::HashMap<K, V, foldhash::F>;");
     }
@@ -272,6 +285,20 @@ mod proof {
         assert_eq!(dead("`a/b` is none of ours, `x`, `net/a b`, nor `cargo test`"), Vec::<String>::new());
         assert_eq!(dead("\nsee `net/b.rs`"), ["docs/A.md:2: net/b.rs: there is no such file"]);
         assert_eq!(dead("`net/a.rs:serve`"), ["docs/A.md:1: net/a.rs:serve: src/net/a.rs declares no serve"]);
+    }
+
+    #[test]
+    fn a_bracket_that_says_something_else_is_named() {
+        let path = "docs/ARCHITECTURE.md";
+        let text = fs::read_to_string(root().join(path)).expect("the architecture");
+        for (right, wrong) in [
+            ("  [record config]", "  [record]"),
+            ("    net/ ", "    nets/ "),
+            ("[all above but storage]", "[all above]"),
+        ] {
+            assert!(text.contains(right), "{right}");
+            assert!(!complaints_about_brackets(path, &text.replace(right, wrong)).is_empty(), "{right}");
+        }
     }
 
     #[test]

@@ -1,1 +1,1 @@
-//! (see docs/ARCHITECTURE.md)
+//! Counters and histograms of one core, and their names; empty so far.

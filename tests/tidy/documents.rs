@@ -72,3 +72,40 @@ fn declares(text: &str, name: &str) -> bool {
         whole && declared.iter().any(|word| text[..at].ends_with(&format!("{word} ")))
     })
 }
+
+/// The list of folders in the architecture has a line `name/  what  [imports]` for each, and its brackets say what
+/// `IMPORTS` says.
+pub fn complaints_about_brackets(path: &str, text: &str) -> Vec<String> {
+    let listed: BTreeMap<&str, &str> = text.lines().filter_map(folder_line).collect();
+    let mut complaints = Vec::new();
+    for (place, (folder, allowed)) in IMPORTS.iter().enumerate() {
+        let above: Vec<&str> = IMPORTS[1.min(place)..place].iter().map(|(folder, _)| *folder).collect();
+        let found = listed.get(folder).map(|bracket| imports_of(bracket, &above));
+        if found.as_ref().is_none_or(|found| !found.iter().eq(allowed.iter())) {
+            complaints.push(format!("{path}: {folder} may import {allowed:?}, but the list says {found:?}"));
+        }
+    }
+    complaints
+}
+
+fn folder_line(line: &str) -> Option<(&str, &str)> {
+    let (folder, rest) = line.strip_prefix("    ")?.split_once("/ ")?;
+    let (_, bracket) = rest.strip_suffix(']')?.rsplit_once('[')?;
+    Some((folder, bracket))
+}
+
+/// `above`: the folders before this one, without `base`.
+fn imports_of<'a>(bracket: &'a str, above: &[&'a str]) -> Vec<&'a str> {
+    match bracket.strip_prefix("all above") {
+        Some(rest) => {
+            let except = rest.trim_start_matches(" but ");
+            above.iter().copied().filter(|folder| *folder != except).collect()
+        }
+        None if bracket == "nothing" => Vec::new(),
+        None => {
+            let rules = ["partition", "group", "metadata"];
+            let words = bracket.split(' ');
+            words.flat_map(|word| if word == "rules" { rules.to_vec() } else { vec![word] }).collect()
+        }
+    }
+}
