@@ -1,16 +1,17 @@
 //! Requests that real clients have sent, as they came.
 
 use bytes::{Bytes, BytesMut};
-use kafka_protocol::messages::RequestHeader as WireHeader;
-use kafka_protocol::protocol::{Encodable, StrBytes};
+use kafka_protocol::messages::{ApiKey, RequestHeader as WireHeader, RequestKind};
+use kafka_protocol::protocol::{Decodable, Encodable};
+use onrush::protocol::shape::{shape_of, sound_body};
 use onrush::protocol::{decode_body, is_served, read_header};
 
 /// One request a line: client, key, version, then the frame without its length, in hex.
 const REQUESTS: &str = include_str!("recorded.txt");
 
 struct Recorded {
-    client: &'static str,
-    key: i16,
+    what: String,
+    key: ApiKey,
     version: i16,
     frame: Bytes,
 }
@@ -21,7 +22,12 @@ fn recorded() -> impl Iterator<Item = Recorded> {
             panic!("not client, key, version and frame: {line}");
         };
         let number = |text: &str| text.parse().expect("a number");
-        Recorded { client, key: number(key), version: number(version), frame: bytes_of(hex) }
+        Recorded {
+            what: format!("{client}, key {key}, version {version}"),
+            key: ApiKey::try_from(number(key)).expect("a key that the message crate knows"),
+            version: number(version),
+            frame: bytes_of(hex),
+        }
     })
 }
 
@@ -30,31 +36,47 @@ fn bytes_of(hex: &str) -> Bytes {
     digits.map(|pair| u8::from_str_radix(pair, 16).expect("hex digits")).collect()
 }
 
+/// franz-go begins with a version of ApiVersions that no broker has yet; it is answered by its header alone.
+fn has_shape(recorded: &Recorded) -> bool {
+    recorded.key != ApiKey::ApiVersions || is_served(recorded.key, recorded.version)
+}
+
 #[test]
-fn what_clients_send_is_read_and_comes_back_byte_for_byte() {
-    let mut count = 0;
-    for Recorded { client, key, version, frame } in recorded() {
-        let what = format!("{client}, key {key}, version {version}");
-        let mut body = frame.clone();
-        // A version that is not served is refused by its header; what is left are the requests of later brokers.
-        let Ok(header) = read_header(&mut body) else { continue };
-        assert_eq!((header.key as i16, header.version), (key, version), "{what}");
-        if !is_served(header.key, version) {
+fn what_clients_send_is_read() {
+    for Recorded { what, key, version, mut frame } in recorded() {
+        let header = read_header(&mut frame);
+        if !is_served(key, version) {
+            assert_eq!(header.is_ok(), key == ApiKey::ApiVersions, "{what}");
             continue;
         }
-        let request = decode_body(&header, body).unwrap_or_else(|refusal| panic!("{what}: {refusal}"));
-
-        let client_id = header.client_id.map(|id| StrBytes::try_from(id).expect("a client id in UTF-8"));
-        let wire_header = WireHeader::default()
-            .with_request_api_key(key)
-            .with_request_api_version(version)
-            .with_correlation_id(header.correlation_id)
-            .with_client_id(client_id);
-        let mut encoded = BytesMut::new();
-        wire_header.encode(&mut encoded, header.key.request_header_version(version)).expect("a header");
-        request.encode(&mut encoded, version).expect("what was decoded has an encoding");
-        assert_eq!(encoded, frame, "{what}");
-        count += 1;
+        let header = header.unwrap_or_else(|refusal| panic!("{what}: {refusal}"));
+        assert_eq!((header.key, header.version), (key, version), "{what}");
+        decode_body(&header, frame).unwrap_or_else(|refusal| panic!("{what}: {refusal}"));
     }
-    assert!(count > 50, "only {count} of the recorded requests are served");
+}
+
+#[test]
+fn what_clients_send_has_the_shape_it_should_and_comes_back_byte_for_byte() {
+    let mut read_count = 0;
+    for Recorded { what, key, version, frame } in recorded().filter(has_shape) {
+        let mut body = frame.clone();
+        let header_version = key.request_header_version(version);
+        let header = WireHeader::decode(&mut body, header_version)
+            .unwrap_or_else(|error| panic!("{what}: the header is not read: {error}"));
+        let shape = shape_of(key).unwrap_or_else(|| panic!("{what}: no shape"));
+        assert_eq!(sound_body(shape, version, body.clone()).as_ref(), Ok(&body), "{what}");
+
+        let Ok(request) = RequestKind::decode(key, &mut body, version) else {
+            assert!(!is_served(key, version), "{what}: the message crate does not know it");
+            continue;
+        };
+        let mut encoded = BytesMut::new();
+        header.encode(&mut encoded, header_version).expect("a header has an encoding");
+        request.encode(&mut encoded, version).expect("what was decoded has an encoding");
+        // Two clients have a byte too many: kafka-go in DescribeAcls, librdkafka in AlterUserScramCredentials.
+        assert!(body.len() <= 1, "{what}: {} bytes are left", body.len());
+        assert_eq!(encoded, frame[..frame.len() - body.len()], "{what}");
+        read_count += 1;
+    }
+    assert!(read_count > 300, "only {read_count} of the recorded requests are read");
 }
