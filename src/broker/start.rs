@@ -11,7 +11,8 @@ use super::listeners::BoundListener;
 use crate::base::{ClusterId, DirectoryId, Map, Offset, PartitionIndex, Set, TopicName, Trouble};
 use crate::config::{Advertise, BrokerConfig, Durability};
 use crate::metadata::{
-    BrokerEndpoint, BrokerStart, Decision, DecodeError, Image, METADATA_TOPIC, Record, bootstrap_records,
+    BrokerEndpoint, BrokerStart, Decision, DecodeError, Image, METADATA_TOPIC, Record, ReplayError,
+    bootstrap_records,
 };
 use crate::net::accept_connections;
 use crate::router::{METADATA_PARTITION, Router};
@@ -30,6 +31,7 @@ pub enum StartRefusal {
     Trouble(Trouble),
     MetadataUnreadable(QueryRefusal),
     MetadataRecord { offset: Offset, error: DecodeError },
+    MetadataContradicts(ReplayError),
     MetadataUnwritable(AppendRefusal),
     PortsAndShards { ports: usize, shards: u16 },
 }
@@ -47,6 +49,9 @@ impl fmt::Display for StartRefusal {
                     f,
                     "the metadata log has a record at offset {offset} that this version cannot read: {error:?}"
                 )
+            }
+            StartRefusal::MetadataContradicts(error) => {
+                write!(f, "the metadata log contradicts itself at offset {}: {:?}", error.offset, error.fault)
             }
             StartRefusal::MetadataUnwritable(refusal) => {
                 write!(f, "the metadata log cannot be written: {refusal:?}")
@@ -68,6 +73,8 @@ pub async fn start_cluster<R: Runtime>(
 ) -> Result<(), StartRefusal> {
     let shard = router.shard.clone();
     let config = shard.config.clone();
+    // First of all: a port that is taken leaves the folder as it was.
+    let (listening, endpoints) = listen(router, listeners)?;
     let opened = LogFolder::open(shard.runtime.clone(), &config.log_dir, config.node_id, None).await;
     let (folder, found) = opened.map_err(StartRefusal::Folder)?;
     shard.folder.set(folder).unwrap_or_else(|_| panic!("the data folder is opened once"));
@@ -79,8 +86,7 @@ pub async fn start_cluster<R: Runtime>(
         tracing::warn!(file = %damaged.display(), "a checkpoint file is damaged; logs are read from further back");
     }
     folder.remove_deleted(found.to_delete, Duration::ZERO);
-    remove_strays(router, folder, &found.partitions).await?;
-    let (listening, endpoints) = listen(router, listeners)?;
+    set_strays_aside(router, folder, &found.partitions).await?;
     enter_cluster(router, endpoints, folder.directory_id(), found.was_clean).await?;
     for (index, listener) in listening {
         shard.runtime.spawn(Lane::Data, accept_connections(router.clone(), listener, index));
@@ -90,10 +96,12 @@ pub async fn start_cluster<R: Runtime>(
         drop(router.on(owner, |shard| {
             let opening = shard.clone();
             shard.runtime.spawn(Lane::Background, async move { opening.open_remaining_logs().await });
+            let expiring = shard.clone();
+            shard.runtime.spawn(Lane::Background, async move { expiring.expire_producers().await });
             async {}
         }));
     }
-    say_started(&config, router.count(), listeners, &shard.image.borrow());
+    say_started(&config, router.count(), &shard.image.borrow());
     Ok(())
 }
 
@@ -136,13 +144,16 @@ async fn load_metadata<R: Runtime>(router: &Rc<Router<R>>) -> Result<(), StartRe
     }
     let Some((base_offset, _)) = records.first() else { return Ok(()) };
     let base_offset = *base_offset;
-    router.apply_everywhere(base_offset, records.into_iter().map(|(_, record)| record).collect()).await;
+    let all: Vec<Record> = records.into_iter().map(|(_, record)| record).collect();
+    let mut trial = Image::new(router.shard.image.borrow().cluster_id().clone());
+    trial.apply(base_offset, &all).map_err(StartRefusal::MetadataContradicts)?;
+    router.apply_everywhere(base_offset, all.into()).await;
     Ok(())
 }
 
-/// Removes the folders of partitions that the metadata knows no more: their topics were deleted, and the broker ended before
-/// it had moved them.
-async fn remove_strays<R: Runtime>(
+/// Moves the folders of partitions that the metadata does not know out of the way: what is left of topics that were deleted just
+/// before a crash, or logs whose metadata is elsewhere. Nothing of them is removed.
+async fn set_strays_aside<R: Runtime>(
     router: &Rc<Router<R>>,
     folder: &LogFolder<R>,
     partitions: &[(TopicName, PartitionIndex)],
@@ -154,8 +165,8 @@ async fn remove_strays<R: Runtime>(
             topic.is_some_and(|topic| topic.partition(*partition).is_some())
         };
         if !known && topic.as_str() != METADATA_TOPIC {
-            tracing::info!(%topic, %partition, "the folder of a partition that was deleted is removed");
-            folder.delete_partition(topic, *partition, Duration::ZERO).await?;
+            tracing::warn!(%topic, %partition, "the metadata knows no such partition: its folder is set aside as …-stray and not served");
+            folder.set_aside(topic, *partition).await?;
         }
     }
     Ok(())
@@ -255,21 +266,27 @@ fn random_id<R: Runtime>(runtime: &R) -> Uuid {
         .into_uuid()
 }
 
+/// Host and port as clients take them: an IPv6 address in brackets.
+fn shown_address(endpoint: &BrokerEndpoint) -> String {
+    match endpoint.host.contains(':') {
+        true => format!("[{}]:{}", endpoint.host, endpoint.port),
+        false => format!("{}:{}", endpoint.host, endpoint.port),
+    }
+}
+
 /// One line that says where the broker is, what it keeps and where, and what to type next.
-fn say_started(config: &BrokerConfig, shards: u16, listeners: &[BoundListener], image: &Image) {
+fn say_started(config: &BrokerConfig, shards: u16, image: &Image) {
     let endpoints =
         image.broker(config.node_id).map(|broker| broker.endpoints.as_slice()).unwrap_or_default();
-    let shown: Vec<String> =
-        endpoints.iter().map(|endpoint| format!("{}:{}", endpoint.host, endpoint.port)).collect();
+    let shown: Vec<String> = endpoints.iter().map(shown_address).collect();
     let durability = match config.durability {
         Durability::Disk => "acknowledged records are on disk",
         Durability::Os => "acknowledged records are in the page cache only",
     };
     tracing::info!(
-        "onrush {} serves Kafka clients at {} ({} listeners), data in {}, {shards} shards, {durability}; try: kcat -b {} -L",
+        "onrush {} serves Kafka clients at {}, data in {}, {shards} shards, {durability}; try: kcat -b {} -L",
         env!("CARGO_PKG_VERSION"),
         shown.join(", "),
-        listeners.len(),
         config.log_dir.display(),
         shown.first().map_or("", String::as_str),
     );

@@ -1,4 +1,4 @@
-use crate::base::Map;
+use crate::base::{Map, TopicId, TopicName};
 
 use super::classic::ClassicGroup;
 use super::error::{AppendFailure, GroupError};
@@ -28,6 +28,8 @@ pub struct Coordinator {
     pub(super) out: Outbox,
     /// Groups that this round of looking for expired offsets has not come to.
     pub(super) to_expire: Vec<GroupId>,
+    /// Topics deleted before all of the log was read: what it says of them goes once it is.
+    gone_while_loading: Vec<(TopicName, TopicId)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,12 +50,16 @@ impl Coordinator {
             deleting: Map::default(),
             out: Outbox::default(),
             to_expire: Vec::new(),
+            gone_while_loading: Vec::new(),
         }
     }
 
     /// Takes in one record of the log while loading. A malformed one changes nothing.
     pub fn replay(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), MalformedRecord> {
-        assert_eq!(self.phase, Phase::Loading, "records are read from the log only while loading");
+        assert_ne!(self.phase, Phase::Serving, "records are read from the log only while loading");
+        if self.phase == Phase::Resigned {
+            return Ok(());
+        }
         if let Some(record) = Record::decode(key, value)? {
             self.replayed.replay(record);
         }
@@ -73,6 +79,9 @@ impl Coordinator {
             Event::TimerFired(key) => self.timer_fired(now, key),
             Event::AppendDone(id) => self.append_done(now, id),
             Event::AppendFailed(id, failure) => self.append_failed(now, id, failure),
+            Event::TopicsDeleted(topics) if self.phase == Phase::Loading => {
+                self.gone_while_loading.extend(topics)
+            }
             Event::TopicsDeleted(topics) => self.topics_deleted(&topics),
             Event::Resigned => self.resigned(),
         }
@@ -103,7 +112,10 @@ impl Coordinator {
     }
 
     fn loaded(&mut self, now: Now) {
-        assert_eq!(self.phase, Phase::Loading, "a log is loaded once");
+        assert_ne!(self.phase, Phase::Serving, "a log is loaded once");
+        if self.phase == Phase::Resigned {
+            return;
+        }
         self.phase = Phase::Serving;
         let mut with_members: Vec<GroupId> = (self.replayed.groups())
             .filter(|(_, group)| group.metadata.as_ref().is_some_and(|group| !group.members.is_empty()))
@@ -114,6 +126,8 @@ impl Coordinator {
             self.enter(now, &id).expect("the log knows the group");
         }
         self.arm_expiry(now);
+        let gone = std::mem::take(&mut self.gone_while_loading);
+        self.topics_deleted(&gone);
     }
 
     fn timer_fired(&mut self, now: Now, key: TimerKey) {

@@ -54,9 +54,10 @@ impl<R: Runtime> Shard<R> {
         let mut closed = ClosedLogs { in_order: !self.is_log_folder_offline(), ..ClosedLogs::default() };
         let replicas: Vec<_> = self.replicas.borrow().values().cloned().collect();
         for replica in replicas {
-            if replica.opening.get() == Opening::Closed {
+            if replica.log.get().is_none() {
+                // Not looked at, or it could not be: what was known of it stays.
                 let known = self.known_of_log(&replica);
-                closed.in_order &= known.was_clean;
+                closed.in_order &= known.was_clean && replica.opening.get() == Opening::Closed;
                 closed.note(&replica, known.log_start_offset, known.recovery_point);
                 continue;
             }

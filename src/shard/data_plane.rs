@@ -125,6 +125,9 @@ impl<R: Runtime> Shard<R> {
         let mut ticket = ticket;
         let planned: Planned = loop {
             match ticket {
+                Ticket::Refused(_) if replica.deleted.get() => {
+                    return Err(AppendRefusal::UnknownTopicOrPartition);
+                }
                 Ticket::Refused(error) => return Err(AppendRefusal::Refused(error)),
                 Ticket::Planned(planned) => break planned,
                 Ticket::Deferred(later) => {

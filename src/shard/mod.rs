@@ -9,6 +9,7 @@ mod coordinators;
 mod data_plane;
 mod delete_records;
 mod folder_use;
+mod housekeeping;
 mod log_limiter;
 mod log_starts;
 mod offsets;

@@ -96,6 +96,8 @@ impl<R: Runtime> Log<R> {
         self.mark_dirty(segment);
         let start = Position(segment.bytes.get());
         file.write_at(start, &buffers_of(batches)).await?;
+        // A sync that began meanwhile has not seen all of it.
+        self.mark_dirty(segment);
         let mut position = start;
         let mut entries_wait = false;
         for batch in batches {

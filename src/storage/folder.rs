@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::format::{CleanMarker, FolderProperties, OffsetCheckpoint, format_offsets, parse_offsets};
 use super::names::{
     BEING_WRITTEN, CLEAN_MARKER, HIGH_WATERMARKS, LOCK, LOG_STARTS, META_PROPERTIES, PartitionFolderName,
-    RECOVERY_POINTS, folder_name_to_delete, partition_folder_name,
+    RECOVERY_POINTS, folder_name_set_aside, folder_name_to_delete, partition_folder_name,
 };
 use super::small_file::{folder_of, read_text, remove_if_there, write_small};
 use super::turn::Turn;
@@ -215,6 +215,14 @@ impl<R: Runtime> LogFolder<R> {
         delay: Duration,
     ) -> Result<(), Trouble> {
         delete_partition_folder(&self.runtime, &self.path, topic, partition, delay).await
+    }
+
+    /// Moves the folder of a partition out of the way, under a name that says so; nothing in it is removed.
+    pub async fn set_aside(&self, topic: &TopicName, partition: PartitionIndex) -> Result<(), Trouble> {
+        let unique = u128::from(self.runtime.random()) << 64 | u128::from(self.runtime.random());
+        let aside = self.path.join(folder_name_set_aside(topic, partition, unique));
+        self.runtime.rename(&self.partition_path(topic, partition), &aside).await?;
+        self.runtime.sync_folder(&self.path).await
     }
 
     /// Removes folders of deleted partitions in the background, `delay` from now. What is not removed by a stop is found by

@@ -106,7 +106,15 @@ pub fn partition_folder_name(topic: &TopicName, partition: PartitionIndex) -> St
 /// Name a partition's folder takes when it is to be removed; `unique` keeps two of them apart. Cut like Kafka's to fit
 /// the 255 bytes of a file name.
 pub fn folder_name_to_delete(topic: &TopicName, partition: PartitionIndex, unique: u128) -> String {
-    let suffix = format!("-{partition}.{unique:032x}-delete");
+    cut_name(topic, &format!("-{partition}.{unique:032x}-delete"))
+}
+
+/// Name a partition's folder takes when nobody knows what it is of.
+pub fn folder_name_set_aside(topic: &TopicName, partition: PartitionIndex, unique: u128) -> String {
+    cut_name(topic, &format!("-{partition}.{unique:032x}-stray"))
+}
+
+fn cut_name(topic: &TopicName, suffix: &str) -> String {
     let room = 255 - suffix.len();
     let topic = topic.as_str();
     format!("{}{suffix}", &topic[..topic.len().min(room)])
