@@ -18,7 +18,7 @@ use onrush::base::{ProducerEpoch, ProducerId, TimestampMs};
 use onrush::record::{BatchBuilder, BatchHeader, CRC_COVERAGE_START, crc_of};
 
 use crate::broker::{SimBroker, address};
-use crate::client::{Answer, Client, Lost, topic_name};
+use crate::client::{Answer, Client, Line, Lost, topic_name};
 use crate::for_each_seed;
 
 const TOPIC: &str = "lines";
@@ -171,6 +171,10 @@ fn of_partitions_on_several_shards_only_the_first_batch_comes_whole() {
         for partition in 0..3 {
             assert_eq!(client.produce(TOPIC, partition, "line").await?, Answer::Done(0));
         }
+        let offsets = [(2, 0), (1, 1), (0, 1)];
+        let nonsense = fetch(&mut client, 0, -1, &offsets).await?;
+        let codes: Vec<i16> = nonsense.iter().map(|read| read.error_code).collect();
+        assert_eq!(codes, [-1, 0, 0], "a limit below 0 is looked at when there is something to read");
         for bytes_max in [0, 1] {
             let read = fetch(&mut client, 0, bytes_max, &[(2, 0), (1, 0), (0, 0)]).await?;
             let holds: Vec<bool> =
@@ -205,6 +209,19 @@ fn a_partition_named_twice_is_answered_once() {
             assert_eq!(client.produce(TOPIC, 0, "line").await?, Answer::Done(offset));
         }
         assert_eq!(delete_records(&mut client, &[3, 1]).await?, [(0, 1)], "the last one counts");
+        let entry = |value: &str| {
+            let mut builder = BatchBuilder::new();
+            builder.push(TimestampMs(0), None, Some(value.as_bytes()));
+            PartitionProduceData::default().with_index(1).with_records(Some(builder.finish()))
+        };
+        let topic = TopicProduceData::default()
+            .with_name(topic_name(TOPIC))
+            .with_partition_data(vec![entry("first"), entry("last")]);
+        let request =
+            ProduceRequest::default().with_acks(-1).with_timeout_ms(30_000).with_topic_data(vec![topic]);
+        assert_eq!(client.call(9, &request).await?.responses[0].partition_responses.len(), 1);
+        let line = Line { offset: 0, value: "last".into() };
+        assert_eq!(client.fetch(TOPIC, 1, 0).await?, Answer::Done(vec![line]));
         let latest = ListOffsetsPartition::default().with_timestamp(-1).with_current_leader_epoch(-1);
         let topic =
             |partitions| ListOffsetsTopic::default().with_name(topic_name(TOPIC)).with_partitions(partitions);

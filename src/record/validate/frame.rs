@@ -22,9 +22,6 @@ pub(super) fn the_only_batch(
     if batch[THROUGH_MAGIC_BYTES - 1] != MAGIC.cast_unsigned() {
         return refused(InvalidRecord, "a magic below 2");
     }
-    if size < THROUGH_PRODUCER_ID_BYTES {
-        return refused(UnknownServerError, "a batch shorter than its header");
-    }
     // Too short a batch is refused for its CRC, unless it is for its base offset or its compression before that.
     let mut start = [0; HEADER_BYTES];
     let at_hand = size.min(HEADER_BYTES);
@@ -41,6 +38,9 @@ pub(super) fn the_only_batch(
     }
     if size_at_front(rest)?.is_some() {
         return refused(InvalidRecord, "more than one batch");
+    }
+    if size < THROUGH_PRODUCER_ID_BYTES {
+        return refused(UnknownServerError, "a batch shorter than its header");
     }
     Ok((header, size))
 }

@@ -147,6 +147,7 @@ fn a_batch_is_refused_with_the_error_that_kafka_gives() {
         ("magic -1", spoilt(|h| h.magic = -1), CorruptMessage, false),
         ("magic 1", spoilt(|h| h.magic = 1), InvalidRecord, false),
         ("26 bytes long", short(26), UnknownServerError, false),
+        ("26 bytes long, zeros behind", [short(26), vec![0; 12]].concat(), CorruptMessage, false),
         ("50 bytes long", short(50), UnknownServerError, false),
         ("51 bytes long", short(51), CorruptMessage, false),
         ("60 bytes long", short(60), CorruptMessage, false),

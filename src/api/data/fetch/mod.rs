@@ -79,26 +79,22 @@ fn isolation_of(request: &FetchRequest, image: &Image, plan: &FetchPlan) -> Opti
     }
 }
 
-/// What the plan asks of each partition, in its order. A limit below 0 is an error of the partition; Kafka looks at it only
-/// when there is something to read.
+/// What the plan asks of each partition, in its order.
 fn asked_partitions(
     image: &Image,
     plan: &FetchPlan,
     isolation: IsolationLevel,
     request_max_bytes: i32,
 ) -> Vec<Asked> {
-    let sensible = |parameters: &FetchParameters| request_max_bytes.min(parameters.partition_max_bytes) >= 0;
     let asked = |(key, parameters): &(FetchKey, FetchParameters)| Asked {
-        partition: resolve(image, key).and_then(|partition| {
-            if sensible(parameters) { Ok(partition) } else { Err(ErrorCode::UnknownServerError) }
-        }),
+        partition: resolve(image, key),
         request: ReadRequest {
             fetch_offset: parameters.fetch_offset,
             current_leader_epoch: parameters.current_leader_epoch,
             last_fetched_epoch: parameters.last_fetched_epoch,
             isolation,
         },
-        bytes_max: u64::try_from(parameters.partition_max_bytes).unwrap_or(0),
+        bytes_max: u64::try_from(parameters.partition_max_bytes.min(request_max_bytes)).ok(),
     };
     plan.partitions.iter().map(asked).collect()
 }

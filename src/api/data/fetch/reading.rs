@@ -24,7 +24,22 @@ const FOREIGN_WATCH_TIME_MAX: Duration = Duration::from_millis(500);
 pub struct Asked {
     pub partition: Result<TopicPartition, ErrorCode>,
     pub request: ReadRequest,
-    pub bytes_max: u64,
+    /// `None`: below 0, which is an error once there is something to read, as in Kafka.
+    pub bytes_max: Option<u64>,
+}
+
+impl Asked {
+    fn bytes_max(&self) -> u64 {
+        self.bytes_max.unwrap_or(0)
+    }
+
+    fn check_limit<F>(&self, read: PartitionRead<F>) -> PartitionResult<F> {
+        let has_more = read.plan.diverging.is_none() && read.plan.from < read.plan.upper_bound;
+        if self.bytes_max.is_none() && has_more {
+            return Err(Refusal::ByLog(ErrorCode::UnknownServerError.code()));
+        }
+        Ok(read)
+    }
 }
 
 /// What one partition gave.
@@ -67,9 +82,9 @@ pub async fn read_all<R: Runtime>(
     bytes_max: u64,
 ) -> Collected<R::File> {
     let mut results: Vec<Option<PartitionResult<R::File>>> = asked.iter().map(|_| None).collect();
-    let wanted: u64 = asked.iter().map(|asked| asked.bytes_max).sum();
+    let wanted: u64 = asked.iter().map(Asked::bytes_max).sum();
     let roomy =
-        wanted <= bytes_max && asked.iter().all(|asked| asked.bytes_max >= PARALLEL_PARTITION_BYTES_MIN);
+        wanted <= bytes_max && asked.iter().all(|asked| asked.bytes_max() >= PARALLEL_PARTITION_BYTES_MIN);
     let mut left_bytes = bytes_max;
     let mut whole_first = true;
     for run in runs(context, asked, roomy) {
@@ -83,6 +98,7 @@ pub async fn read_all<R: Runtime>(
             .collect();
         for (places, wait) in waits {
             for (place, result) in places.into_iter().zip(wait.await) {
+                let result = result.and_then(|read| asked[place].check_limit(read));
                 let bytes = result.as_ref().map_or(0, |read| read.bytes);
                 left_bytes = left_bytes.saturating_sub(bytes);
                 whole_first &= bytes == 0;
@@ -130,7 +146,7 @@ fn runs<R: Runtime>(
 
 fn order_of(asked: &Asked) -> Option<ReadOrder> {
     let partition = asked.partition.ok()?;
-    Some(ReadOrder { partition, request: asked.request, bytes_max: asked.bytes_max })
+    Some(ReadOrder { partition, request: asked.request, bytes_max: asked.bytes_max() })
 }
 
 /// A read on its way, here or on another shard.

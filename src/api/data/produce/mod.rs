@@ -4,6 +4,7 @@
 //! Differs from Kafka on purpose: acks=1 is answered, as acks=all, only once the batch is durable.
 
 mod answer;
+mod each_once;
 
 use std::future::Future;
 use std::rc::Rc;
@@ -25,6 +26,7 @@ use crate::record::{BatchHeader, CheckStage, CheckedBatch, check};
 use crate::runtime::Runtime;
 use crate::shard::{AppendOrder, AppendRefusal, Appended, produce_rules};
 use answer::Answer;
+use each_once::each_once;
 
 /// First version that names topics by id.
 const FIRST_TOPIC_ID_VERSION: i16 = 13;
@@ -59,8 +61,9 @@ struct Plan {
 pub fn begin<R: Runtime>(
     context: Rc<RequestContext<R>>,
     header: RequestHeader,
-    request: ProduceRequest,
+    mut request: ProduceRequest,
 ) -> impl Future<Output = Outcome<R::File>> {
+    request.topic_data = each_once(request.topic_data);
     let acks = request.acks;
     let plan = match refusal_of_all(&request) {
         Some(code) => all_refused(&request, code),
