@@ -1,6 +1,7 @@
 //! From an empty process to one that answers, on shard 0.
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -23,6 +24,10 @@ use crate::storage::{FolderStart, FolderTrouble, LogFolder};
 
 /// Kafka's number for a listener without TLS or SASL.
 const PLAINTEXT: i16 = 0;
+
+/// How long an address that is taken is waited for, and how often it is tried.
+const TAKEN_ADDRESS_PATIENCE: Duration = Duration::from_secs(3);
+const TAKEN_ADDRESS_LOOK: Duration = Duration::from_millis(20);
 
 /// Why the broker does not start, in one sentence for the operator.
 #[derive(Debug)]
@@ -74,7 +79,7 @@ pub async fn start_cluster<R: Runtime>(
     let shard = router.shard.clone();
     let config = shard.config.clone();
     // First of all: a port that is taken leaves the folder as it was.
-    let (listening, endpoints) = listen(router, listeners)?;
+    let (listening, endpoints) = listen(router, listeners).await?;
     let opened = LogFolder::open(shard.runtime.clone(), &config.log_dir, config.node_id, None).await;
     let (folder, found) = opened.map_err(StartRefusal::Folder)?;
     shard.folder.set(folder).unwrap_or_else(|_| panic!("the data folder is opened once"));
@@ -176,7 +181,7 @@ async fn set_strays_aside<R: Runtime>(
 type Listening<R> = (Vec<(usize, <R as Runtime>::Listener)>, Vec<BrokerEndpoint>);
 
 /// Begins to listen on every address. IPv6 may be missing where IPv4 is there too.
-fn listen<R: Runtime>(
+async fn listen<R: Runtime>(
     router: &Rc<Router<R>>,
     listeners: &[BoundListener],
 ) -> Result<Listening<R>, StartRefusal> {
@@ -189,7 +194,7 @@ fn listen<R: Runtime>(
             if address.port() == 0 {
                 address.set_port(port);
             }
-            match router.shard.runtime.listen(address) {
+            match listen_patiently(&router.shard.runtime, address).await {
                 Ok(listener) => {
                     port = listener.local_address().port();
                     listening.push((index, listener));
@@ -210,6 +215,20 @@ fn listen<R: Runtime>(
     Ok((listening, endpoints))
 }
 
+/// Listens at `address`. The kernel takes the sockets of a killed process down behind its back when they hang on an io_uring, so
+/// right after a kill an address may still be taken for a moment.
+async fn listen_patiently<R: Runtime>(runtime: &R, address: SocketAddr) -> Result<R::Listener, Trouble> {
+    let deadline = runtime.now() + TAKEN_ADDRESS_PATIENCE;
+    loop {
+        match runtime.listen(address) {
+            Err(trouble) if trouble.cause.kind() == io::ErrorKind::AddrInUse && runtime.now() < deadline => {
+                runtime.sleep_until(runtime.now() + TAKEN_ADDRESS_LOOK).await;
+            }
+            listening => return listening,
+        }
+    }
+}
+
 /// Where each shard is advertised as a broker of its own, has each listen at its own port, at the first listener's address.
 async fn listen_on_every_shard<R: Runtime>(
     router: &Rc<Router<R>>,
@@ -225,7 +244,7 @@ async fn listen_on_every_shard<R: Runtime>(
         for address in &first.addresses {
             let address = SocketAddr::new(address.ip(), *port);
             let listening = router.at(owner, move |router| async move {
-                let listener = router.shard.runtime.listen(address)?;
+                let listener = listen_patiently(&router.shard.runtime, address).await?;
                 router.shard.runtime.spawn(Lane::Data, accept_connections(router.clone(), listener, 0));
                 Ok(())
             });
