@@ -100,6 +100,7 @@ pub async fn serve_connection<R: Runtime>(
         placed: false,
         foreign_requests: 0,
         refused: None,
+        peer_has_ended: false,
     };
     let end = connection.run().await;
     if let End::Moved { owner } = end {
@@ -150,6 +151,8 @@ struct Connection<R: Runtime> {
     foreign_requests: u32,
     /// What the peer sent that ends the connection.
     refused: Option<String>,
+    /// The peer sends nothing more. It may still listen: what came before is answered first, as Kafka does.
+    peer_has_ended: bool,
 }
 
 impl<R: Runtime> Connection<R> {
@@ -167,6 +170,9 @@ impl<R: Runtime> Connection<R> {
             {
                 return End::Refused(why);
             }
+            if self.peer_has_ended && self.in_flight.is_empty() && !self.has_whole_frame() {
+                return End::Quiet;
+            }
             match self.turn().await {
                 Err(trouble) => return End::Lost(trouble),
                 Ok(Turn::Answered(first)) => {
@@ -174,7 +180,8 @@ impl<R: Runtime> Connection<R> {
                         return end;
                     }
                 }
-                Ok(Turn::Read(0) | Turn::Stop) => return End::Quiet,
+                Ok(Turn::Stop) => return End::Quiet,
+                Ok(Turn::Read(0)) => self.peer_has_ended = true,
                 Ok(Turn::Read(_)) => self.last_read = self.shard.runtime.now(),
                 Ok(Turn::Relieved) => {}
                 Ok(Turn::MemoryGranted(share)) => {
@@ -324,6 +331,7 @@ impl<R: Runtime> Connection<R> {
         let read_ahead = !self.has_whole_frame()
             || self.buffer.bytes.len() < whole_bytes.unwrap_or(0) + SMALL_FRAME_BYTES_MAX;
         let may_read = self.refused.is_none()
+            && !self.peer_has_ended
             && self.in_flight.len() < IN_FLIGHT_MAX
             && self.memory_wanted.is_none()
             && read_ahead;

@@ -29,6 +29,7 @@ type Body = fn() -> Result<(), NotRun>;
 
 const TESTS: &[(&str, Body)] = &[
     ("our_own::acknowledged_records_survive_kill_9", our_own::acknowledged_records_survive_kill_9),
+    ("our_own::a_peer_that_only_listens_on_is_answered", our_own::a_peer_that_only_listens_on_is_answered),
     ("kcat::lines_come_back_in_every_compression", kcat::lines_come_back_in_every_compression),
     ("kcat::a_group_reads_all_partitions", kcat::a_group_reads_all_partitions),
     ("kcat::nothing_is_lost_or_doubled_over_restarts", kcat::nothing_is_lost_or_doubled_over_restarts),

@@ -1,7 +1,7 @@
 //! A client of our own, a few requests long, so that the binary is killed and read back where no client is installed.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -12,7 +12,7 @@ use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::{
-    FetchRequest, MetadataRequest, ProduceRequest, RequestHeader, ResponseHeader, TopicName,
+    FetchRequest, FetchResponse, MetadataRequest, ProduceRequest, RequestHeader, ResponseHeader, TopicName,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
 
@@ -44,6 +44,11 @@ impl Connection {
 
     /// Errors: the connection is gone, and whether the request took effect is not known.
     fn call<Q: Request>(&mut self, request: &Q) -> io::Result<Q::Response> {
+        self.send(request)?;
+        self.receive::<Q>()
+    }
+
+    fn send<Q: Request>(&mut self, request: &Q) -> io::Result<()> {
         let header = RequestHeader::default()
             .with_request_api_key(Q::KEY)
             .with_request_api_version(VERSION)
@@ -54,7 +59,10 @@ impl Connection {
         request.encode(&mut frame, VERSION).unwrap();
         let length = i32::try_from(frame.len() - 4).unwrap();
         frame[..4].copy_from_slice(&length.to_be_bytes());
-        self.0.write_all(&frame)?;
+        self.0.write_all(&frame)
+    }
+
+    fn receive<Q: Request>(&mut self) -> io::Result<Q::Response> {
         let mut length = [0; 4];
         self.0.read_exact(&mut length)?;
         let mut answer = vec![0; u32::from_be_bytes(length) as usize];
@@ -91,15 +99,7 @@ impl Connection {
         let mut lines: Vec<(i64, String)> = Vec::new();
         loop {
             let from = lines.last().map_or(0, |(offset, _)| offset + 1);
-            let wanted = FetchPartition::default()
-                .with_partition(partition)
-                .with_fetch_offset(from)
-                .with_partition_max_bytes(1024 * 1024);
-            let topic = FetchTopic::default().with_topic(topic_name()).with_partitions(vec![wanted]);
-            let request = FetchRequest::default()
-                .with_max_bytes(1024 * 1024)
-                .with_session_epoch(-1)
-                .with_topics(vec![topic]);
+            let request = fetch(partition, from);
             let answer = self.call(&request).unwrap().responses.remove(0).partitions.remove(0);
             assert_eq!(answer.error_code, 0);
             let records = answer.records.unwrap_or_default();
@@ -123,8 +123,35 @@ impl Connection {
     }
 }
 
+fn fetch(partition: i32, from: i64) -> FetchRequest {
+    let wanted = FetchPartition::default()
+        .with_partition(partition)
+        .with_fetch_offset(from)
+        .with_partition_max_bytes(1024 * 1024);
+    let topic = FetchTopic::default().with_topic(topic_name()).with_partitions(vec![wanted]);
+    FetchRequest::default().with_max_bytes(1024 * 1024).with_session_epoch(-1).with_topics(vec![topic])
+}
+
 fn topic_name() -> TopicName {
     TopicName(StrBytes::from_static_str(TOPIC))
+}
+
+/// A peer that has ended its own side of the connection is answered what it asked before, also what waits; then the
+/// connection ends. KafkaJS counts on it: it takes the end of a connection on which an answer is due for a crash.
+pub fn a_peer_that_only_listens_on_is_answered() -> Result<(), NotRun> {
+    let broker = Broker::start(&[&format!("num.partitions={PARTITIONS}")]);
+    let mut connection = Connection::open(&broker.address()).unwrap();
+    wait_until("the topic is made", || connection.topic_is_there().unwrap());
+    connection.produce(0, "one line").unwrap().unwrap();
+    connection.send(&fetch(0, 1).with_min_bytes(1).with_max_wait_ms(500)).unwrap();
+    connection.send(&fetch(0, 0)).unwrap();
+    connection.0.shutdown(Shutdown::Write).unwrap();
+    let records =
+        |answer: FetchResponse| answer.responses[0].partitions[0].records.clone().unwrap_or_default();
+    assert!(records(connection.receive::<FetchRequest>().unwrap()).is_empty());
+    assert!(!records(connection.receive::<FetchRequest>().unwrap()).is_empty());
+    assert_eq!(connection.0.read(&mut [0]).unwrap(), 0, "the connection ends");
+    Ok(())
 }
 
 /// One writer for each partition goes on over five kills and remembers what was acknowledged, and where.
