@@ -18,26 +18,28 @@ async function main() {
   }
   await producer.disconnect();
 
-  let read = [];
-  let done;
-  const all = new Promise((resolve) => (done = resolve));
+  const read = [];
   const members = [0, 1].map(() => kafka.consumer({ groupId: "kafkajs" }));
-  for (const member of members) {
-    await member.connect();
-    await member.subscribe({ topic, fromBeginning: true });
-    await member.run({
-      eachMessage: async ({ message }) => {
-        read.push(message.value.toString());
-        if (read.length === Number(count)) done();
-      },
-    });
-  }
-  await all;
-  for (const member of members) await member.disconnect();
+  const joined = members.map((member) => new Promise((resolve) => member.on(member.events.GROUP_JOIN, resolve)));
+  const all = new Promise((resolve) => {
+    const eachMessage = async ({ message }) => {
+      read.push(message.value.toString());
+      if (read.length === Number(count)) resolve();
+    };
+    for (const member of members) run(member, eachMessage);
+  });
+  // A member that is stopped while it joins takes the end of its connection for a crash and starts again.
+  await Promise.all([all, ...joined]);
+  await Promise.all(members.map((member) => member.disconnect()));
   writeSync(1, read.map((line) => line + "\n").join(""));
 }
 
-// KafkaJS now and then leaves a socket open that it opened while it disconnected, and Node waits for it for ever.
+async function run(member, eachMessage) {
+  await member.connect();
+  await member.subscribe({ topic, fromBeginning: true });
+  await member.run({ eachMessage });
+}
+
 main().then(
   () => process.exit(0),
   (error) => {

@@ -24,7 +24,8 @@ pub fn franz() -> Result<(), NotRun> {
 }
 
 fn round_trip(mut program: Command) -> Result<(), NotRun> {
-    let broker = Broker::start(&["num.partitions=6", "group.initial.rebalance.delay.ms=0"]);
+    // Time for both members to join before either reads: one that came later could read a second time.
+    let broker = Broker::start(&["num.partitions=6", "group.initial.rebalance.delay.ms=1000"]);
     let sent = lines(10_000);
     program.args([&broker.address(), "lines", &sent.len().to_string()]);
     let received = run(&mut program, &keyed(&sent)).successful();
