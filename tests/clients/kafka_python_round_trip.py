@@ -1,4 +1,4 @@
-"""Writes key|line from standard input with acks=all, and prints what a group of two reads: ADDRESS TOPIC COUNT."""
+"""Writes key|line from standard input with acks=all, and prints what a group of one reads: ADDRESS TOPIC COUNT."""
 import sys
 
 from kafka import KafkaConsumer, KafkaProducer
@@ -14,16 +14,16 @@ for future in sent:
     future.get(timeout=60)
 producer.close()
 
-members = [
-    KafkaConsumer(topic, bootstrap_servers=address, group_id="kafka-python", auto_offset_reset="earliest")
-    for _ in range(2)
-]
+consumer = KafkaConsumer(
+    bootstrap_servers=address, group_id="kafka-python", auto_offset_reset="earliest", metadata_max_age_ms=1000
+)
+# kafka-python 3.0.12 now and then forgets a subscription that is made while it bootstraps.
+consumer.topics()
+consumer.subscribe([topic])
 read = 0
 while read < count:
-    for member in members:
-        for messages in member.poll(timeout_ms=100).values():
-            for message in messages:
-                read += 1
-                sys.stdout.write(message.value.decode() + "\n")
-for member in members:
-    member.close()
+    for messages in consumer.poll(timeout_ms=100).values():
+        for message in messages:
+            read += 1
+            sys.stdout.write(message.value.decode() + "\n")
+consumer.close()

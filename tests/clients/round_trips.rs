@@ -1,4 +1,4 @@
-//! Clients as libraries: a program writes what it gets with acks=all, and prints what two members of a group read.
+//! Clients as libraries: a program writes what it gets with acks=all, and prints what a group reads.
 
 use std::process::Command;
 
