@@ -27,7 +27,7 @@ pub fn serve(config: BrokerConfig) -> Result<(), String> {
         &cores,
         reactor,
         Some(signals),
-        works.into_iter().map(|work| move |runtime| run_shard(runtime, work)).collect(),
+        works.into_iter().map(|work| move |runtime| run_shard(runtime, work, |_| {})).collect(),
     )
     .map_err(|trouble| trouble.to_string())?;
     while let Some(event) = shards.next_event() {

@@ -41,8 +41,8 @@ pub fn shard_works<R: Runtime>(
 }
 
 /// Runs one shard from start to stop. Shard 0 opens the data folder, brings every shard up to date, listens, and at the
-/// end has all of them finish; the others serve until it does.
-pub async fn run_shard<R: Runtime>(runtime: R, work: ShardWork<R>) {
+/// end has all of them finish; the others serve until it does. Shard 0 calls `started` once the broker serves.
+pub async fn run_shard<R: Runtime>(runtime: R, work: ShardWork<R>, started: impl FnOnce(&Rc<Router<R>>)) {
     let count = work.links.outgoing.len();
     let shard = Shard::new(runtime.clone(), work.config, count);
     let router = Router::new(shard, work.links);
@@ -52,7 +52,7 @@ pub async fn run_shard<R: Runtime>(runtime: R, work: ShardWork<R>) {
     runtime.spawn(Lane::Data, async move { committing.run_commit_windows().await });
     runtime.spawn(Lane::Data, share_trouble(router.clone()));
     if let Some(stop) = work.stop {
-        let outcome = lead(&router, &work.listeners, &stop).await;
+        let outcome = lead(&router, &work.listeners, &stop, started).await;
         // The main thread is there until every shard has ended.
         let _ = work.outcome.send(outcome.map_err(|refusal| refusal.to_string()));
         finish_everywhere(&router).await;
@@ -66,8 +66,10 @@ async fn lead<R: Runtime>(
     router: &Rc<Router<R>>,
     listeners: &[BoundListener],
     stop: &mailbox::Receiver<()>,
+    started: impl FnOnce(&Rc<Router<R>>),
 ) -> Result<(), StartRefusal> {
     start_cluster(router, listeners).await?;
+    started(router);
     stop.receive().await;
     stop_cluster(router).await.map_err(StartRefusal::from)
 }

@@ -10,6 +10,7 @@ pub mod sim;
 pub mod startup;
 
 mod send_queue;
+mod trials;
 
 #[cfg(test)]
 pub(crate) mod conformance;
@@ -24,6 +25,7 @@ use bytes::{Bytes, BytesMut};
 use crate::base::{Monotonic, Position, ShardId, TimestampMs, Trouble};
 
 pub use send_queue::{SendQueue, SendSegment};
+pub use trials::{Crossing, Mistake};
 
 /// Which share of the core a task runs under.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,6 +102,13 @@ pub trait Runtime: Clone + 'static {
     fn adopt_stream(&self, parcel: Self::Parcel) -> Result<Self::Stream, Trouble>;
     /// Takes over a file that another shard shares.
     fn adopt_file(&self, shared: <Self::File as File>::Shared) -> Self::File;
+
+    /// Tells the simulation how far a test has come; nothing elsewhere.
+    fn crossed(&self, _crossing: Crossing) {}
+    /// Whether a test wants this mistake to be made; never outside the simulation.
+    fn makes(&self, _mistake: Mistake) -> bool {
+        false
+    }
 }
 
 /// An open file; clones are the same open file, closed when the last one drops.

@@ -13,7 +13,7 @@ use super::completion::Bell;
 use super::replica::Replica;
 use crate::base::{Offset, Trouble};
 use crate::config::Durability;
-use crate::runtime::Runtime;
+use crate::runtime::{Crossing, Runtime};
 use crate::storage::format::EpochStart;
 
 /// Syncs of one window that run together.
@@ -89,6 +89,7 @@ async fn run_window<R: Runtime>(shard: &Rc<Shard<R>>, replicas: Vec<Rc<Replica<R
     }
     if shard.config.durability == Durability::Disk {
         written = sync_all(shard, written).await;
+        shard.runtime.crossed(Crossing::WindowWrittenThrough);
     }
     for (replica, end) in written {
         if shard.is_log_folder_offline() {

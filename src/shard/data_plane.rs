@@ -13,7 +13,7 @@ use super::replica::{Opening, Planned, Replica, Ticket};
 use crate::base::{Monotonic, Offset, TimestampMs, TopicPartition, Trouble};
 use crate::partition::{AppendError, AppendOrigin, ReadError};
 use crate::record::{CheckedBatch, TimestampType};
-use crate::runtime::{Lane, Runtime};
+use crate::runtime::{Lane, Mistake, Runtime};
 
 /// A batch for one partition, checked by whoever sends it.
 pub struct AppendOrder {
@@ -135,7 +135,9 @@ impl<R: Runtime> Shard<R> {
                 }
             }
         };
-        if let Some(durable) = planned.wait.filter(|_| wait) {
+        let answers_early =
+            planned.duplicate_timestamp.is_some() && self.runtime.makes(Mistake::DuplicateAnsweredEarly);
+        if let Some(durable) = planned.wait.filter(|_| wait && !answers_early) {
             self.wait_until(durable, deadline).await?;
         }
         if replica.deleted.get() {

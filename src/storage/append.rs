@@ -11,7 +11,7 @@ use super::segment::Segment;
 use super::settings::LogSettings;
 use crate::base::{Offset, Position, Trouble};
 use crate::record::{BatchHeader, HEADER_BYTES, STAMP_BYTES};
-use crate::runtime::{File, Lane, Open, Runtime};
+use crate::runtime::{Crossing, File, Lane, Open, Runtime};
 
 /// One batch on its way into the log: the broker's stamp in the place of the first bytes it came with, then the rest of
 /// them as they came.
@@ -140,6 +140,7 @@ impl<R: Runtime> Log<R> {
         let old = self.active();
         old.finish_indexes(&self.0.files).await?;
         let next = self.begin_segment(base_offset).await?;
+        self.0.runtime.crossed(Crossing::SegmentRolled);
         self.0.unsynced_indexes.borrow_mut().push(old);
         let log = self.clone();
         self.0.runtime.spawn(Lane::Background, async move {

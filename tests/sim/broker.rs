@@ -38,7 +38,9 @@ impl SimBroker {
         let (stop, stopped) = mailbox(1);
         let (outcome_sender, outcome) = mpsc::channel();
         let mut works = shard_works(&config, shards, &[listener], stopped, outcome_sender).into_iter();
-        machine.restart(shards, |runtime| run_shard(runtime, works.next().expect("one work for each shard")));
+        machine.restart(shards, |runtime| {
+            run_shard(runtime, works.next().expect("one work for each shard"), |_| {})
+        });
         SimBroker { machine: machine.clone(), stop, outcome }
     }
 

@@ -156,6 +156,11 @@ impl Executor {
         self.tasks.get(&task).map(|entry| entry.waker.clone())
     }
 
+    /// Data for one that has ended.
+    pub(super) fn lane(&self, task: TaskId) -> Lane {
+        self.tasks.get(&task).map_or(Lane::Data, |entry| entry.lane)
+    }
+
     pub(super) fn take_future(&mut self, task: TaskId) -> Option<TaskFuture> {
         self.tasks.get_mut(&task)?.future.take()
     }

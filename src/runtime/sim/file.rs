@@ -1,3 +1,4 @@
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use bytes::Bytes;
 
 use crate::base::{Position, Trouble, WRITE_CALL_BYTES_MAX};
 
-use super::super::File;
+use super::super::{File, Lane, Mistake};
 use super::disk::{DiskFault, DiskOperation, Residency, error};
 use super::executor::{Dropped, Inbox, Owner};
 use super::world::World;
@@ -122,6 +123,24 @@ impl SimFile {
             )
             .await
     }
+
+    /// `mark`: up to where, as it was when the sync began.
+    async fn sync_up_to(&self, mark: io::Result<u64>) -> Result<(), Trouble> {
+        let OpenFile { world, owner, inode, path, .. } = &*self.open;
+        world
+            .disk_call(*owner, DiskOperation::Sync, path, (0, 0), |disk, fault| {
+                let mark = mark?;
+                if fault == Some(DiskFault::LostPages) {
+                    disk.lose(*inode, mark);
+                    return Err(error(libc::EIO));
+                }
+                if !world.makes(Mistake::FilesNotSynced) {
+                    disk.sync(*inode, mark);
+                }
+                Ok(())
+            })
+            .await
+    }
 }
 
 impl File for SimFile {
@@ -171,19 +190,15 @@ impl File for SimFile {
 
     async fn sync(&self) -> Result<(), Trouble> {
         self.check_alive("sync")?;
-        let OpenFile { world, owner, inode, path, .. } = &*self.open;
+        let OpenFile { world, owner, inode, .. } = &*self.open;
         let started = world.with_disk(owner.machine, |disk| disk.sync_mark(*inode));
-        world
-            .disk_call(*owner, DiskOperation::Sync, path, (0, 0), |disk, fault| {
-                let mark = started?;
-                if fault == Some(DiskFault::LostPages) {
-                    disk.lose(*inode, mark);
-                    return Err(error(libc::EIO));
-                }
-                disk.sync(*inode, mark);
-                Ok(())
-            })
-            .await
+        if world.makes(Mistake::FilesSyncedLate) {
+            let file = self.clone();
+            let late = async move { drop(file.sync_up_to(started).await) };
+            world.spawn(*owner, Lane::Data, Box::pin(late));
+            return Ok(());
+        }
+        self.sync_up_to(started).await
     }
 
     async fn truncate(&self, bytes: u64) -> Result<(), Trouble> {

@@ -126,6 +126,10 @@ impl SimMachine {
     }
 }
 
+/// All that is on a disk at one moment: what is seen, what is durable, and what is on its way from the one to the other.
+#[derive(Clone)]
+pub struct DiskCopy(Disk);
+
 /// A handle to a machine's disk for the test itself: what goes wrong, and looks and changes that take no time.
 #[derive(Clone)]
 pub struct SimDisk {
@@ -198,6 +202,17 @@ impl SimDisk {
     /// Throws clean pages away, so that what a failed sync has lost is no longer seen.
     pub fn drop_clean_pages(&self) {
         self.with(Disk::drop_clean_pages);
+    }
+
+    /// What is on the disk now, for another simulation to go on from. Faults, latencies and the limit of its room stay behind.
+    pub fn copy(&self) -> DiskCopy {
+        DiskCopy(self.with(|disk| disk.copy()))
+    }
+
+    /// Puts a copy in the place of all that is on this disk. To be followed by `SimMachine::crash` or `kill`: whoever had files
+    /// open is not there any more.
+    pub fn put(&self, copy: &DiskCopy) {
+        self.with(|disk| *disk = copy.0.clone());
     }
 
     /// How many operations have come to their end, well or not: a test that cuts the power after each of them in turn has

@@ -25,13 +25,13 @@ use std::time::Duration;
 
 use crate::base::{Monotonic, ShardId};
 
-use super::Open;
+use super::{Crossing, Mistake, Open};
 use executor::DRIVER;
 use world::{Step, World};
 
 pub use disk::{DiskFault, DiskOperation, Residency};
 pub use file::{SharedFile, SimFile, SimLock};
-pub use machine::{SimDisk, SimMachine};
+pub use machine::{DiskCopy, SimDisk, SimMachine};
 pub use network::{NetworkHabits, SimListener, SimParcel, SimStream};
 pub use runtime::SimRuntime;
 
@@ -108,6 +108,16 @@ impl Simulation {
         while self.world.now() < limit {
             self.world.step(limit);
         }
+    }
+
+    /// How often the engine, or a disk, has come through `crossing`.
+    pub fn crossings(&self, crossing: Crossing) -> u64 {
+        self.world.crossings.borrow().get(&crossing).copied().unwrap_or(0)
+    }
+
+    /// From now on the mistake is made wherever it can be.
+    pub fn make(&self, mistake: Mistake) {
+        self.world.mistakes.borrow_mut().insert(mistake);
     }
 
     /// A number for all that has happened: the same seed and the same test give the same one.

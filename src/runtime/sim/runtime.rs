@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use crate::base::{Monotonic, ShardId, TimestampMs, Trouble};
 
-use super::super::{FolderEntry, Lane, Open, Runtime};
+use super::super::{Crossing, FolderEntry, Lane, Mistake, Open, Runtime};
 use super::disk::DiskOperation;
 use super::executor::Owner;
 use super::file::{SharedFile, SimFile, SimLock};
@@ -137,7 +137,9 @@ impl Runtime for SimRuntime {
         self.world
             .disk_call(self.owner, DiskOperation::SyncFolder, path, (0, 0), |disk, _| {
                 let (folder, mark) = started?;
-                disk.sync_folder(folder, mark);
+                if !self.makes(Mistake::FoldersNotSynced) {
+                    disk.sync_folder(folder, mark);
+                }
                 Ok(())
             })
             .await
@@ -157,5 +159,12 @@ impl Runtime for SimRuntime {
 
     fn adopt_file(&self, shared: SharedFile) -> SimFile {
         shared.adopt(&self.world, self.owner)
+    }
+    fn crossed(&self, crossing: Crossing) {
+        self.world.cross(crossing);
+    }
+
+    fn makes(&self, mistake: Mistake) -> bool {
+        self.world.makes(mistake)
     }
 }

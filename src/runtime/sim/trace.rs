@@ -2,6 +2,7 @@ use std::hash::{BuildHasher, Hash};
 
 use foldhash::quality::FixedState;
 
+use super::super::Crossing;
 use super::disk::DiskOperation;
 use super::executor::TaskId;
 
@@ -20,6 +21,7 @@ pub(super) enum Event<'a> {
     Reset { connection: u64 },
     Random { value: u64 },
     WallClock { step_ms: i64 },
+    Crossed { crossing: Crossing },
     Kill { machine: &'a str },
     PowerCut { machine: &'a str, digest: u64 },
 }

@@ -1,4 +1,5 @@
 use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::task::{Context, Poll};
 
 use crate::base::{ShardId, Trouble};
 
-use super::super::Lane;
+use super::super::{Crossing, Lane, Mistake};
 use super::disk::{Disk, DiskFault, DiskOperation, error};
 use super::executor::{DRIVER, Dropped, Executor, Inbox, Owner, TaskFuture};
 use super::network::{Moment, Network, SimStream};
@@ -52,6 +53,10 @@ pub(super) struct World {
     pub(super) machines: RefCell<Vec<Machine>>,
     pub(super) network: RefCell<Network>,
     pub(super) inbox: Arc<Inbox>,
+    /// Of the task that runs.
+    lane: Cell<Lane>,
+    pub(super) crossings: RefCell<BTreeMap<Crossing, u64>>,
+    pub(super) mistakes: RefCell<BTreeSet<Mistake>>,
 }
 
 impl World {
@@ -67,6 +72,9 @@ impl World {
             machines: RefCell::default(),
             network: RefCell::default(),
             inbox,
+            lane: Cell::new(Lane::Data),
+            crossings: RefCell::default(),
+            mistakes: RefCell::default(),
         }
     }
 
@@ -168,6 +176,7 @@ impl World {
         let picked = self.executor.borrow_mut().pick(&self.random);
         let Some(task) = picked else { return Step::Ran };
         self.record(Event::Poll { task });
+        self.lane.set(self.executor.borrow().lane(task));
         self.now.set(self.now.get() + POLL_NANOS);
         if task == DRIVER {
             return Step::Driver;
@@ -212,6 +221,15 @@ impl World {
         }
     }
 
+    pub(super) fn cross(&self, crossing: Crossing) {
+        *self.crossings.borrow_mut().entry(crossing).or_default() += 1;
+        self.record(Event::Crossed { crossing });
+    }
+
+    pub(super) fn makes(&self, mistake: Mistake) -> bool {
+        self.mistakes.borrow().contains(&mistake)
+    }
+
     pub(super) fn close_file(&self, owner: Owner, inode: u64) {
         if self.is_alive(owner) {
             self.with_disk(owner.machine, |disk| disk.close(inode));
@@ -245,6 +263,12 @@ impl World {
         let (position, bytes) = range;
         let failed = result.as_ref().err().and_then(io::Error::raw_os_error);
         self.record(Event::Disk { operation, path: &text, position, bytes, error: failed });
+        if failed == Some(libc::ENOSPC) {
+            self.cross(Crossing::DiskFull);
+        }
+        if failed.is_some() && operation == DiskOperation::Sync && self.lane.get() == Lane::Background {
+            self.cross(Crossing::BackgroundSyncFailed);
+        }
         let name = operation.name();
         result.map_err(|cause| match operation.has_position() {
             true => Trouble::at(name, path, position, cause),

@@ -8,13 +8,14 @@ use super::super::random::Random;
 /// What a disk writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
 
+#[derive(Clone)]
 enum Change {
     Write { position: usize, data: Bytes },
     Truncate { bytes: usize },
 }
 
 /// One file: what readers see, what the platter holds, and the changes between the two, oldest first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Content {
     seen: Vec<u8>,
     durable: Vec<u8>,

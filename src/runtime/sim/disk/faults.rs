@@ -33,6 +33,7 @@ pub enum DiskFault {
 }
 
 /// Which of the operations that a rule is about fail.
+#[derive(Clone)]
 pub(in super::super) enum When {
     /// After so many that go well, so many fail.
     After {
@@ -61,6 +62,7 @@ impl When {
     }
 }
 
+#[derive(Clone)]
 struct Rule {
     operation: DiskOperation,
     path_contains: String,
@@ -69,6 +71,7 @@ struct Rule {
 }
 
 /// What goes wrong on a disk, and how long everything takes.
+#[derive(Clone)]
 pub(in super::super) struct Faults {
     rules: Vec<Rule>,
     latency: BTreeMap<DiskOperation, (u64, u64)>,

@@ -7,13 +7,14 @@ use super::error;
 
 pub(super) const ROOT: u64 = 0;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Folder {
     seen: BTreeMap<String, u64>,
     durable: BTreeMap<String, u64>,
 }
 
 /// One name of one folder, and what it names afterwards.
+#[derive(Clone)]
 struct NameChange {
     folder: u64,
     name: String,
@@ -21,12 +22,14 @@ struct NameChange {
 }
 
 /// What one call has changed: one name, or the two of a rename, which stay together.
+#[derive(Clone)]
 struct Change {
     sequence: u64,
     names: Vec<NameChange>,
 }
 
 /// All names on a disk: those seen, those durable, and the changes between the two, oldest first.
+#[derive(Clone)]
 pub(super) struct Folders {
     folders: BTreeMap<u64, Folder>,
     pending: Vec<Change>,

@@ -27,6 +27,7 @@ pub enum Residency {
     Chance,
 }
 
+#[derive(Clone)]
 struct FileEntry {
     content: Content,
     /// How many have it open.
@@ -40,6 +41,7 @@ impl FileEntry {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct Disk {
     files: BTreeMap<u64, FileEntry>,
     folders: Folders,
@@ -70,6 +72,11 @@ impl Disk {
             faults: Faults::new(),
             residency: Residency::Always,
         }
+    }
+
+    /// The same files and names on a disk without faults and with room.
+    pub(super) fn copy(&self) -> Disk {
+        Disk { capacity_bytes: u64::MAX, faults: Faults::new(), ..self.clone() }
     }
 
     /// Bytes in files that have a name or are open.

@@ -1,0 +1,29 @@
+//! What a test on the simulated runtime learns from the engine and asks of it. On every other runtime both are nothing, and
+//! cost nothing: the calls are empty and inlined.
+
+/// A place in the engine that a run of random histories must have come through often enough to prove anything.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Crossing {
+    /// A log has begun another segment.
+    SegmentRolled,
+    /// A commit window was made durable by syncing the segments it was written to.
+    WindowWrittenThrough,
+    /// A write found no room. Counted by the simulated disk.
+    DiskFull,
+    /// A sync in the background lane has failed. Counted by the simulated disk.
+    BackgroundSyncFailed,
+}
+
+/// A mistake that the engine, or the disk below it, is asked to make, to see that the tests find it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Mistake {
+    /// Syncs of files are said to be done and are not. Made by the simulated disk.
+    FilesNotSynced,
+    /// Syncs of files are said to be done before they are, so that the high watermark moves too early. Made by the simulated
+    /// disk.
+    FilesSyncedLate,
+    /// Syncs of folders are said to be done and are not. Made by the simulated disk.
+    FoldersNotSynced,
+    /// A duplicate is answered though the batch that it repeats is not durable yet.
+    DuplicateAnsweredEarly,
+}
