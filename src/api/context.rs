@@ -12,7 +12,6 @@ pub struct RequestContext<R: Runtime> {
     pub router: Rc<Router<R>>,
     pub facts: RefCell<ConnectionFacts>,
     pub peer_address: SocketAddr,
-    pub local_address: SocketAddr,
 }
 
 impl<R: Runtime> RequestContext<R> {

@@ -77,12 +77,11 @@ pub async fn serve_connection<R: Runtime>(
     facts: ConnectionFacts,
 ) {
     let shard = router.shard.clone();
-    let peer = stream.peer_address();
+    let peer = stream.ends().peer;
     let context = Rc::new(RequestContext {
         router: router.clone(),
         facts: RefCell::new(facts),
         peer_address: peer,
-        local_address: stream.local_address(),
     });
     let now = shard.runtime.now();
     let mut connection = Connection {

@@ -46,7 +46,7 @@ pub async fn accept_connections<R: Runtime>(
 
 /// Counts the connection in, or drops it when a bound is reached.
 async fn begin<R: Runtime>(router: &Rc<Router<R>>, stream: R::Stream, listener: usize) {
-    let address = stream.peer_address().ip();
+    let address = stream.ends().peer.ip();
     let entered = router.on(ShardId(0), move |shard| {
         let id = shard.connections.enter(address, &shard.config).then(|| shard.connections.next_id());
         async move { id }

@@ -369,8 +369,8 @@ pub async fn a_connection_carries_bytes_both_ways<R: Runtime, D: Dialer>(runtime
     let mut listener = runtime.listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let mut client = dialer.dial(listener.local_address()).await;
     let mut stream = listener.accept().await.unwrap();
-    assert_eq!(stream.local_address(), listener.local_address());
-    assert_ne!(stream.peer_address(), stream.local_address());
+    assert_eq!(stream.ends().local, listener.local_address());
+    assert_ne!(stream.ends().peer, stream.ends().local);
     for bytes in [1, 100, 4096, 4097, 300_000] {
         let there = pattern(1, bytes);
         let (sent, received) = (client.send(&there), read_exact(&mut stream, bytes));
@@ -530,11 +530,11 @@ pub async fn a_detached_stream_goes_on_where_it_was<R: Runtime, D: Dialer>(
     dialer: D,
 ) {
     let (mut stream, mut client) = connected(&runtime, &dialer).await;
-    let addresses = (stream.peer_address(), stream.local_address());
+    let ends = stream.ends();
     client.send(b"read before, unread").await;
     assert_eq!(read_exact(&mut stream, 11).await, &b"read before"[..]);
     let mut stream = runtime.adopt_stream(stream.detach().unwrap()).unwrap();
-    assert_eq!((stream.peer_address(), stream.local_address()), addresses);
+    assert_eq!(stream.ends(), ends);
     assert_eq!(read_exact(&mut stream, 8).await, &b", unread"[..]);
     // Once more while a read waits.
     let mut buffer = BytesMut::with_capacity(10);

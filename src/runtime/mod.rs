@@ -145,13 +145,19 @@ pub trait Listener: 'static {
     fn accept(&mut self) -> impl Future<Output = Result<Self::Stream, Trouble>>;
 }
 
+/// The two ends of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ends {
+    pub peer: SocketAddr,
+    pub local: SocketAddr,
+}
+
 /// One connection, owned by one task of one shard.
 pub trait Stream: 'static {
     type File: File;
     type Parcel: Send + 'static;
 
-    fn peer_address(&self) -> SocketAddr;
-    fn local_address(&self) -> SocketAddr;
+    fn ends(&self) -> Ends;
     /// Appends what has come to `buffer`, at most its spare capacity (which must not be 0). `Ok(0)`: the peer has ended.
     fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut BytesMut)
     -> Poll<Result<usize, Trouble>>;

@@ -17,7 +17,7 @@ use socket2::SockRef;
 use super::file::{DISK_READ_BYTES_MAX, GlommioFile};
 use super::{Shard, system_calls};
 use crate::base::{Position, SENDFILE_BYTES_MIN, SENDFILE_CALL_BYTES_MAX, Trouble};
-use crate::runtime::{File, SendQueue, SendSegment, Stream};
+use crate::runtime::{Ends, File, SendQueue, SendSegment, Stream};
 
 /// Most pieces of memory one send call takes.
 const SEND_CALL_BUFFERS_MAX: usize = 64;
@@ -32,8 +32,7 @@ const COLD_PIECE_BYTES_MIN: usize = 64 * 1024;
 pub struct GlommioStream {
     shard: Rc<Shard>,
     socket: TcpStream,
-    peer: SocketAddr,
-    local: SocketAddr,
+    ends: Ends,
     /// The last read has left nothing in the socket, so the next one begins by waiting.
     drained: bool,
     /// How much of a cold range the socket is likely to take at once.
@@ -45,8 +44,7 @@ pub struct GlommioStream {
 /// A connection on its way to another shard; closed when it gets lost.
 pub struct Parcel {
     pub(super) socket: OwnedFd,
-    peer: SocketAddr,
-    local: SocketAddr,
+    ends: Ends,
 }
 
 impl GlommioStream {
@@ -58,7 +56,7 @@ impl GlommioStream {
         let trouble = |cause| Trouble::new("accept from", peer.to_string(), cause);
         let local = SockRef::from(&socket).local_addr().map_err(trouble)?;
         let local = local.as_socket().ok_or_else(|| trouble(io::ErrorKind::NotConnected.into()))?;
-        Ok(GlommioStream::adopt(shard, Parcel { socket, peer, local }))
+        Ok(GlommioStream::adopt(shard, Parcel { socket, ends: Ends { peer, local } }))
     }
 
     pub(super) fn adopt(shard: Rc<Shard>, parcel: Parcel) -> GlommioStream {
@@ -66,8 +64,7 @@ impl GlommioStream {
             shard,
             // SAFETY: the descriptor is ours to give away.
             socket: unsafe { TcpStream::from_raw_fd(parcel.socket.into_raw_fd()) },
-            peer: parcel.peer,
-            local: parcel.local,
+            ends: parcel.ends,
             drained: false,
             cold_piece_bytes: DISK_READ_BYTES_MAX,
             gathered: VecDeque::new(),
@@ -80,7 +77,7 @@ impl GlommioStream {
     }
 
     fn trouble(&self, operation: &'static str, cause: io::Error) -> Trouble {
-        Trouble::new(operation, self.peer.to_string(), cause)
+        Trouble::new(operation, self.ends.peer.to_string(), cause)
     }
 
     /// Reads straight into the buffer's spare capacity. `Pending` here means: nothing there.
@@ -284,12 +281,8 @@ impl Stream for GlommioStream {
     type File = GlommioFile;
     type Parcel = Parcel;
 
-    fn peer_address(&self) -> SocketAddr {
-        self.peer
-    }
-
-    fn local_address(&self) -> SocketAddr {
-        self.local
+    fn ends(&self) -> Ends {
+        self.ends
     }
 
     fn poll_read(
@@ -341,6 +334,6 @@ impl Stream for GlommioStream {
         // glommio 0.9 has no `into_raw_fd`: the duplicate lives on when the stream is dropped and its poll with it.
         let socket = system_calls::duplicate(self.descriptor());
         let socket = socket.map_err(|cause| self.trouble("detach", cause))?;
-        Ok(Parcel { socket, peer: self.peer, local: self.local })
+        Ok(Parcel { socket, ends: self.ends })
     }
 }

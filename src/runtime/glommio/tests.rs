@@ -266,7 +266,7 @@ fn one_port_serves_both_families_by_two_listeners() {
         for (listener, address) in [(&mut sixth, "::1"), (&mut fourth, "127.0.0.1")] {
             let _client = dialer.dial(SocketAddr::new(address.parse().unwrap(), port)).await;
             let stream = listener.accept().await.unwrap();
-            assert_eq!(stream.local_address(), SocketAddr::new(address.parse().unwrap(), port));
+            assert_eq!(stream.ends().local, SocketAddr::new(address.parse().unwrap(), port));
         }
     });
 }

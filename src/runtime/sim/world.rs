@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use crate::base::{ShardId, Trouble};
 
-use super::super::{Crossing, Lane, Mistake};
+use super::super::{Crossing, Ends, Lane, Mistake};
 use super::disk::{Disk, DiskFault, DiskOperation, error};
 use super::executor::{DRIVER, Dropped, Executor, Inbox, Owner, TaskFuture};
 use super::network::{Moment, Network, SimStream};
@@ -145,7 +145,7 @@ impl World {
         let failed = connected.as_ref().err().and_then(io::Error::raw_os_error);
         self.record(Event::Connect { machine: owner.machine, port: address.port(), error: failed });
         let (side, local) = connected.map_err(|cause| Trouble::new("connect", address.to_string(), cause))?;
-        Ok(SimStream::new(self.clone(), side, address, local))
+        Ok(SimStream::new(self.clone(), side, Ends { peer: address, local }))
     }
 
     pub(super) fn spawn(&self, owner: Owner, lane: Lane, future: TaskFuture) {

@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use crate::base::{Position, SENDFILE_BYTES_MIN, Trouble};
 
-use super::super::super::{File, Listener, SendQueue, SendSegment, Stream};
+use super::super::super::{Ends, File, Listener, SendQueue, SendSegment, Stream};
 use super::super::executor::{Dropped, Inbox, Owner};
 use super::super::file::SimFile;
 use super::super::trace::Event;
@@ -65,7 +65,7 @@ impl Listener for SimListener {
         self.world.record(Event::Accept { machine: self.machine, error: failed });
         let (side, peer, local) =
             accepted.map_err(|cause| Trouble::new("accept", self.local.to_string(), cause))?;
-        Ok(SimStream::new(self.world.clone(), side, peer, local))
+        Ok(SimStream::new(self.world.clone(), side, Ends { peer, local }))
     }
 }
 
@@ -73,21 +73,15 @@ impl Listener for SimListener {
 pub struct SimStream {
     world: Rc<World>,
     side: Side,
-    peer: SocketAddr,
-    local: SocketAddr,
+    ends: Ends,
     /// A send has begun and not ended.
     is_sending: bool,
     is_detached: bool,
 }
 
 impl SimStream {
-    pub(in super::super) fn new(
-        world: Rc<World>,
-        side: Side,
-        peer: SocketAddr,
-        local: SocketAddr,
-    ) -> SimStream {
-        SimStream { world, side, peer, local, is_sending: false, is_detached: false }
+    pub(in super::super) fn new(world: Rc<World>, side: Side, ends: Ends) -> SimStream {
+        SimStream { world, side, ends, is_sending: false, is_detached: false }
     }
 
     /// Tells the peer that nothing more comes; what it sends can still be read.
@@ -102,7 +96,7 @@ impl SimStream {
     }
 
     fn trouble(&self, operation: &'static str, cause: io::Error) -> Trouble {
-        Trouble::new(operation, self.peer.to_string(), cause)
+        Trouble::new(operation, self.ends.peer.to_string(), cause)
     }
 
     async fn send_memory(&mut self, mut data: Bytes) -> Result<(), Trouble> {
@@ -156,12 +150,8 @@ impl Stream for SimStream {
     type File = SimFile;
     type Parcel = SimParcel;
 
-    fn peer_address(&self) -> SocketAddr {
-        self.peer
-    }
-
-    fn local_address(&self) -> SocketAddr {
-        self.local
+    fn ends(&self) -> Ends {
+        self.ends
     }
 
     fn poll_read(
@@ -196,13 +186,7 @@ impl Stream for SimStream {
     fn detach(mut self) -> Result<SimParcel, Trouble> {
         assert!(!self.is_sending, "a connection is detached in the middle of a send");
         self.is_detached = true;
-        Ok(SimParcel {
-            inbox: self.world.inbox.clone(),
-            side: self.side,
-            peer: self.peer,
-            local: self.local,
-            is_adopted: false,
-        })
+        Ok(SimParcel { inbox: self.world.inbox.clone(), side: self.side, ends: self.ends, is_adopted: false })
     }
 }
 
@@ -210,15 +194,14 @@ impl Stream for SimStream {
 pub struct SimParcel {
     inbox: Arc<Inbox>,
     side: Side,
-    peer: SocketAddr,
-    local: SocketAddr,
+    ends: Ends,
     is_adopted: bool,
 }
 
 impl SimParcel {
     pub(in super::super) fn adopt(mut self, world: &Rc<World>) -> SimStream {
         self.is_adopted = true;
-        SimStream::new(world.clone(), self.side, self.peer, self.local)
+        SimStream::new(world.clone(), self.side, self.ends)
     }
 }
 

@@ -237,8 +237,8 @@ fn addresses_lead_where_they_should() {
         simulation.client().connect(local.local_address()).await.err().expect("it is another machine's");
         simulation.client().connect(address(&machine, 9092)).await.err().expect("it listens on loopback");
         let stream = simulation.client().connect(open.local_address()).await.unwrap();
-        assert_eq!(stream.peer_address(), open.local_address());
-        assert_eq!(stream.local_address().ip(), simulation.machine("client").address());
+        assert_eq!(stream.ends().peer, open.local_address());
+        assert_eq!(stream.ends().local.ip(), simulation.machine("client").address());
     });
 }
 
