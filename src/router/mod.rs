@@ -8,6 +8,7 @@ mod delete_records;
 mod links;
 mod placement;
 mod producer_ids;
+mod waits;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -26,6 +27,8 @@ pub use links::{ConnectionFacts, Links, MovedConnection, links};
 pub use placement::{coordinator_partition, shard_of};
 pub use producer_ids::ProducerIdRefusal;
 
+use waits::Waits;
+
 /// The answer of a piece of work on its way back.
 type Parcelled = Box<dyn Any + Send>;
 /// A piece of work on its way to the shard it is for.
@@ -39,8 +42,23 @@ enum Begun<F> {
 
 /// What crosses from one core to another.
 pub enum Letter<R: Runtime> {
-    Work { slot: u64, work: Work<R> },
-    Answer { slot: u64, value: Parcelled },
+    Work {
+        slot: u64,
+        work: Work<R>,
+    },
+    /// Work that only waits, until its answer or `GiveUp`.
+    Wait {
+        slot: u64,
+        work: Work<R>,
+    },
+    /// Nobody waits for that answer any more.
+    GiveUp {
+        slot: u64,
+    },
+    Answer {
+        slot: u64,
+        value: Parcelled,
+    },
     Connection(MovedConnection<R>),
 }
 
@@ -56,6 +74,8 @@ pub struct Router<R: Runtime> {
     next_slot: Cell<u64>,
     /// Work sent out whose answer has not come yet.
     awaited: RefCell<Map<u64, Completer<Parcelled>>>,
+    /// What runs here only until another shard gives it up.
+    waits: Waits,
     arrivals: RefCell<VecDeque<MovedConnection<R>>>,
     arrivals_bell: Bell,
 }
@@ -71,6 +91,7 @@ impl<R: Runtime> Router<R> {
             overflow_bell: Bell::default(),
             next_slot: Cell::new(0),
             awaited: RefCell::default(),
+            waits: Waits::default(),
             arrivals: RefCell::default(),
             arrivals_bell: Bell::default(),
         })
@@ -116,20 +137,7 @@ impl<R: Runtime> Router<R> {
         F: Future<Output = T> + 'static,
         W: FnOnce(Rc<Router<R>>) -> F + Send + 'static,
     {
-        let begun = if owner == self.id() {
-            Begun::Here(work(self.clone()))
-        } else {
-            Begun::There(self.send_work(owner, work))
-        };
-        async move {
-            match begun {
-                Begun::Here(future) => Some(future.await),
-                Begun::There(completion) => {
-                    let value = completion.wait().await?;
-                    Some(*value.downcast::<T>().expect("an answer has the type its work returns"))
-                }
-            }
-        }
+        self.begin(owner, work, |slot, work| Letter::Work { slot, work }).1
     }
 
     /// Runs `future` on this shard until it ends, even when whoever waits for its value goes away half-way.
@@ -143,21 +151,42 @@ impl<R: Runtime> Router<R> {
         completion.wait()
     }
 
-    fn send_work<T, F, W>(&self, owner: ShardId, work: W) -> Completion<Parcelled>
+    /// Begins `work`, here or by the letter that `letter` makes of it. With the future of its answer comes the slot for it,
+    /// where it is on its way.
+    fn begin<T, F, W>(
+        self: &Rc<Self>,
+        owner: ShardId,
+        work: W,
+        letter: fn(u64, Work<R>) -> Letter<R>,
+    ) -> (Option<u64>, impl Future<Output = Option<T>> + use<R, T, F, W>)
     where
         T: Send + 'static,
         F: Future<Output = T> + 'static,
         W: FnOnce(Rc<Router<R>>) -> F + Send + 'static,
     {
-        let slot = self.next_slot.replace(self.next_slot.get() + 1);
-        let (completer, completion) = completion();
-        self.awaited.borrow_mut().insert(slot, completer);
-        let work: Work<R> = Box::new(move |router| {
-            let future = work(router);
-            Box::pin(async move { Box::new(future.await) as Parcelled })
-        });
-        self.send(owner, Letter::Work { slot, work });
-        completion
+        let (slot, begun) = if owner == self.id() {
+            (None, Begun::Here(work(self.clone())))
+        } else {
+            let slot = self.next_slot.replace(self.next_slot.get() + 1);
+            let (completer, completion) = completion();
+            self.awaited.borrow_mut().insert(slot, completer);
+            let work: Work<R> = Box::new(move |router| {
+                let future = work(router);
+                Box::pin(async move { Box::new(future.await) as Parcelled })
+            });
+            self.send(owner, letter(slot, work));
+            (Some(slot), Begun::There(completion))
+        };
+        let answer = async move {
+            match begun {
+                Begun::Here(future) => Some(future.await),
+                Begun::There(completion) => {
+                    let value = completion.wait().await?;
+                    Some(*value.downcast::<T>().expect("an answer has the type its work returns"))
+                }
+            }
+        };
+        (slot, answer)
     }
 
     /// Hands a connection to the shard `owner`.
@@ -224,6 +253,8 @@ impl<R: Runtime> Router<R> {
                     router.send_to(from, Letter::Answer { slot, value });
                 });
             }
+            Letter::Wait { slot, work } => self.begin_wait(from, slot, work),
+            Letter::GiveUp { slot } => self.waits.give_up(from, slot),
             Letter::Answer { slot, value } => {
                 if let Some(completer) = self.awaited.borrow_mut().remove(&slot) {
                     completer.complete(value);
@@ -253,7 +284,7 @@ impl<R: Runtime> Router<R> {
     fn try_send(&self, to: usize, letter: Letter<R>) -> Result<(), Letter<R>> {
         let Some(sender) = self.outgoing.get(to).and_then(Option::as_ref) else { return Ok(()) };
         match sender.try_send(letter) {
-            Err(Letter::Work { slot, .. }) if sender.is_closed() => {
+            Err(Letter::Work { slot, .. } | Letter::Wait { slot, .. }) if sender.is_closed() => {
                 self.awaited.borrow_mut().remove(&slot);
                 Ok(())
             }

@@ -25,10 +25,6 @@ impl<T> Completer<T> {
     pub fn complete(self, value: T) {
         self.0.value.set(Some(value));
     }
-    /// Whether somebody still waits.
-    pub fn is_wanted(&self) -> bool {
-        Rc::strong_count(&self.0) > 1
-    }
 }
 
 impl<T> Drop for Completer<T> {
@@ -90,7 +86,6 @@ mod tests {
     #[test]
     fn a_completion_gives_its_value_once_and_none_when_abandoned() {
         let (completer, completion) = completion();
-        assert!(completer.is_wanted());
         completer.complete(7);
         assert_eq!(block_on(completion.wait()), Some(7));
         let (completer, completion) = super::completion::<i32>();

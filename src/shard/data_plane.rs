@@ -1,14 +1,13 @@
 //! The one way into a partition: called on its owner, from there or out of the mailbox.
 
 use std::future::Future;
-use std::pin::pin;
 use std::rc::Rc;
 
 use futures_lite::future;
 
 use super::Shard;
 use super::completion::Completion;
-use super::purgatory::WatchBell;
+use super::purgatory::{WatchBell, WatchId};
 use super::replica::{Opening, Planned, Replica, Ticket};
 use crate::base::{Monotonic, Offset, TimestampMs, TopicPartition, Trouble};
 use crate::partition::{AppendError, AppendOrigin, ReadError};
@@ -63,6 +62,15 @@ pub struct WatchOrder {
     pub seen_end: Offset,
     /// The reader's end is the last stable offset, not the high watermark.
     pub committed_only: bool,
+}
+
+/// The watches of one Fetch on this shard, taken back when it drops.
+struct WatchesLeft<R: Runtime>(Vec<(Rc<Replica<R>>, WatchId)>);
+
+impl<R: Runtime> Drop for WatchesLeft<R> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|(replica, watch)| replica.purgatory.take_back(*watch));
+    }
 }
 
 impl<R: Runtime> Shard<R> {
@@ -170,13 +178,11 @@ impl<R: Runtime> Shard<R> {
         future::or(done, late).await
     }
 
-    /// Leaves a watch with each partition before it returns; the future is over when the first rings, or at `deadline`.
-    pub fn watch(
-        self: &Rc<Self>,
-        orders: Vec<WatchOrder>,
-        deadline: Monotonic,
-    ) -> impl Future<Output = ()> + use<R> {
+    /// Leaves a watch with each partition before it returns; the future is over when the first rings. Once it is over, or
+    /// dropped, none of them stands any more.
+    pub fn watch(&self, orders: Vec<WatchOrder>) -> impl Future<Output = ()> + use<R> {
         let (bell, rung) = WatchBell::new();
+        let mut left = WatchesLeft(Vec::with_capacity(orders.len()));
         for order in orders {
             let Some(replica) = self.replica(order.partition) else {
                 bell.ring();
@@ -189,15 +195,20 @@ impl<R: Runtime> Shard<R> {
             if end != order.seen_end || is_unreadable {
                 bell.ring();
             } else {
-                replica.purgatory.watch(order.seen_end, order.committed_only, bell.clone());
+                let watch = replica.purgatory.watch(order.seen_end, order.committed_only, bell.clone());
+                left.0.push((replica.clone(), watch));
             }
         }
-        let runtime = self.runtime.clone();
         async move {
-            let rung = pin!(rung.wait());
-            let late = pin!(runtime.sleep_until(deadline));
-            future::or(async { rung.await.unwrap_or(()) }, late).await;
+            let _left = left;
+            rung.wait().await.unwrap_or(());
         }
+    }
+
+    /// How many watches stand with the partitions of this shard.
+    #[cfg(test)]
+    pub fn watch_count(&self) -> usize {
+        self.replicas.borrow().values().map(|replica| replica.purgatory.watch_count()).sum()
     }
 
     /// A write or sync has failed: nothing more is taken in on this folder until the next start. Reads go on.

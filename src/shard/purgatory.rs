@@ -1,22 +1,29 @@
 //! What waits on a partition: answers to Produce, and readers that have reached the end.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use super::completion::{Completer, Completion, completion};
 use crate::base::Offset;
 use crate::partition::{AppendError, Partition, ProduceWait, WaitState};
 
-/// The waits of one partition, on its owner. Bounded by the requests in flight, which the budget bounds.
+/// The waits of one partition, on its owner. Bounded by the requests in flight, which the budget bounds: a watch is taken
+/// back when its Fetch waits no more.
 #[derive(Default)]
 pub struct Purgatory {
     /// In the order of their appends, so that a moved high watermark ends a prefix of them.
     appends: RefCell<VecDeque<AppendWaiter>>,
     /// Duplicates wait for batches that may lie anywhere before the end.
     duplicates: RefCell<Vec<AppendWaiter>>,
-    watches: RefCell<Vec<Watch>>,
+    /// In the order in which they were left, and rung.
+    watches: RefCell<BTreeMap<WatchId, Watch>>,
+    last_watch: Cell<u64>,
 }
+
+/// Which watch of one partition, to take it back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct WatchId(u64);
 
 struct AppendWaiter {
     wait: ProduceWait,
@@ -44,13 +51,6 @@ impl WatchBell {
             completer.complete(());
         }
     }
-    /// Whether the reader still waits and nothing has rung.
-    fn is_wanted(&self) -> bool {
-        let completer = self.0.take();
-        let wanted = completer.as_ref().is_some_and(Completer::is_wanted);
-        self.0.set(completer.filter(|_| wanted));
-        wanted
-    }
 }
 
 impl Purgatory {
@@ -68,12 +68,22 @@ impl Purgatory {
     }
 
     /// Leaves a watch for a readable end other than `seen_end`.
-    pub fn watch(&self, seen_end: Offset, committed_only: bool, bell: Rc<WatchBell>) {
-        let mut watches = self.watches.borrow_mut();
-        if watches.len() == watches.capacity() {
-            watches.retain(|watch| watch.bell.is_wanted());
-        }
-        watches.push(Watch { seen_end, committed_only, bell });
+    pub fn watch(&self, seen_end: Offset, committed_only: bool, bell: Rc<WatchBell>) -> WatchId {
+        let id = WatchId(self.last_watch.get() + 1);
+        self.last_watch.set(id.0);
+        self.watches.borrow_mut().insert(id, Watch { seen_end, committed_only, bell });
+        id
+    }
+
+    /// Forgets a watch; fine when it has rung.
+    pub fn take_back(&self, watch: WatchId) {
+        self.watches.borrow_mut().remove(&watch);
+    }
+
+    /// How many watches stand.
+    #[cfg(test)]
+    pub fn watch_count(&self) -> usize {
+        self.watches.borrow().len()
     }
 
     /// Ends every wait whose condition holds now.
@@ -95,7 +105,7 @@ impl Purgatory {
             }
         }
         let gone = partition.is_offline() || !partition.is_leader();
-        self.watches.borrow_mut().retain(|watch| {
+        self.watches.borrow_mut().retain(|_, watch| {
             let end = if watch.committed_only {
                 partition.last_stable_offset()
             } else {

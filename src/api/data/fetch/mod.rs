@@ -5,6 +5,9 @@ mod answer;
 mod reading;
 mod session;
 
+#[cfg(test)]
+mod tests;
+
 use std::rc::Rc;
 use std::time::Duration;
 

@@ -4,7 +4,6 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
 
 use super::super::super::context::RequestContext;
 use crate::base::{Map, Monotonic, ShardId, TopicPartition};
@@ -16,9 +15,6 @@ use crate::shard::{QueryRefusal, ReadOrder, SharedRead, WatchOrder};
 /// Below this a partition's own limit may be smaller than one batch, and then the order of the request decides who is
 /// served; so the shards are asked one after the other.
 const PARALLEL_PARTITION_BYTES_MIN: u64 = 64 * 1024;
-
-/// How long a watch on another shard stands before it is left anew: it cannot be taken back when another one rings first.
-const FOREIGN_WATCH_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// One partition of a Fetch.
 pub struct Asked {
@@ -204,7 +200,8 @@ fn aborted_of(aborted: &[crate::partition::AbortedTransaction]) -> Vec<AbortedTr
     aborted.iter().map(row).collect()
 }
 
-/// Leaves one watch a partition with its owner and waits for the first to ring, or for the deadline.
+/// Leaves one watch a partition with its owner and waits for the first to ring, or for the deadline. Over, or dropped, all
+/// of them are taken back, on other shards by a letter.
 pub async fn wait_for_more<R: Runtime>(
     context: &Rc<RequestContext<R>>,
     asked: &[Asked],
@@ -220,10 +217,8 @@ pub async fn wait_for_more<R: Runtime>(
         let watch = WatchOrder { partition, seen_end, committed_only };
         watches.entry(context.owner_of(partition)).or_default().push(watch);
     }
-    let latest = context.shard().runtime.now() + FOREIGN_WATCH_TIME_MAX;
     let watch = |(owner, orders)| {
-        let until = if owner == context.shard().id { deadline } else { deadline.min(latest) };
-        let rung = context.router.on(owner, move |shard| shard.watch(orders, until));
+        let rung = context.router.wait_on(owner, move |shard| shard.watch(orders));
         Box::pin(async move { rung.await.unwrap_or(()) }) as Pin<Box<dyn Future<Output = ()>>>
     };
     let mut waits: Vec<Pin<Box<dyn Future<Output = ()>>>> = watches.into_iter().map(watch).collect();
