@@ -97,7 +97,7 @@ impl<R: Runtime> Shard<R> {
             Err(OpenTrouble::NoFolder) => self.create_log(replica).await,
             Err(OpenTrouble::OtherTopic { found }) => {
                 tracing::warn!(folder = %replica.folder.display(), %found, "the folder of another topic of this name is moved away");
-                self.retire_folder(replica).await?;
+                self.retire_folders_of(std::slice::from_ref(replica)).await?;
                 self.create_log(replica).await
             }
             Err(OpenTrouble::Disk(trouble)) => Err(trouble),

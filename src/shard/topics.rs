@@ -10,7 +10,7 @@ use crate::base::{LeaderEpoch, Offset, TopicName, TopicPartition, Trouble};
 use crate::config::TopicConfig;
 use crate::metadata::{Delta, METADATA_TOPIC, OFFSETS_TOPIC, Record, ReplayError, ResourceType};
 use crate::runtime::Runtime;
-use crate::storage::{delete_partition_folder, partition_folder_name};
+use crate::storage::{DeletedPartition, partition_folder_name, retire_folders};
 
 /// The controller of a single node has led since ever.
 pub const METADATA_LEADER_EPOCH: LeaderEpoch = LeaderEpoch(0);
@@ -40,14 +40,11 @@ impl<R: Runtime> Shard<R> {
                 self.lead(&replica);
             }
         }
-        for topic in &delta.topics_removed {
-            for index in &topic.partitions {
-                let partition = TopicPartition { topic_id: topic.id, partition: *index };
-                if owns(partition) {
-                    self.remove_replica(partition).await;
-                }
-            }
-        }
+        let removed = delta.topics_removed.iter().flat_map(|topic| {
+            let of_topic = |index| TopicPartition { topic_id: topic.id, partition: index };
+            topic.partitions.iter().copied().map(of_topic)
+        });
+        self.remove_replicas(removed.filter(|partition| owns(*partition))).await;
         if !delta.topics_removed.is_empty() {
             let gone: Vec<_> =
                 delta.topics_removed.iter().map(|topic| (topic.name.clone(), topic.id)).collect();
@@ -113,23 +110,36 @@ impl<R: Runtime> Shard<R> {
         self.replicas.borrow_mut().insert(partition, Rc::new(replica));
     }
 
-    /// Ends every wait on the partition and, once nobody writes in it, moves its folder out of the way; what is in it goes later.
-    async fn remove_replica(self: &Rc<Self>, partition: TopicPartition) {
-        let Some(replica) = self.replicas.borrow_mut().remove(&partition) else { return };
-        self.end_coordinating(partition);
-        replica.deleted.set(true);
-        replica.give_up();
-        replica.folder_use.end().await;
-        if let Err(trouble) = self.retire_folder(&replica).await {
-            tracing::warn!(topic = %replica.topic_name, %trouble, "a deleted partition's folder is still there; the next start removes it");
+    /// Ends every wait on the partitions and, once nobody writes in them, moves their folders out of the way; what is in them
+    /// goes later.
+    async fn remove_replicas(self: &Rc<Self>, partitions: impl Iterator<Item = TopicPartition>) {
+        let mut removed = Vec::new();
+        for partition in partitions {
+            let Some(replica) = self.replicas.borrow_mut().remove(&partition) else { continue };
+            self.end_coordinating(partition);
+            replica.deleted.set(true);
+            replica.give_up();
+            removed.push(replica);
+        }
+        for replica in &removed {
+            replica.folder_use.end().await;
+        }
+        if let Err(trouble) = self.retire_folders_of(&removed).await {
+            tracing::warn!(%trouble, "a deleted partition's folder is still there; the next start removes it");
         }
     }
 
-    /// Takes the replica's folder out of use; what is in it goes after `file.delete.delay.ms`.
-    pub(super) async fn retire_folder(&self, replica: &Replica<R>) -> Result<(), Trouble> {
-        let delay_ms = u64::try_from(replica.config.borrow().file_delete_delay_ms).unwrap_or(0);
-        let (topic, partition) = (&replica.topic_name, replica.partition.partition);
-        let delay = Duration::from_millis(delay_ms);
-        delete_partition_folder(&self.runtime, &self.config.log_dir, topic, partition, delay).await
+    /// Takes the replicas' folders out of use; what is in them goes after `file.delete.delay.ms`.
+    pub(super) async fn retire_folders_of(&self, replicas: &[Rc<Replica<R>>]) -> Result<(), Trouble> {
+        let deleted = |replica: &Rc<Replica<R>>| {
+            let delay_ms = u64::try_from(replica.config.borrow().file_delete_delay_ms).unwrap_or(0);
+            DeletedPartition {
+                topic: replica.topic_name.clone(),
+                partition: replica.partition.partition,
+                delay: Duration::from_millis(delay_ms),
+            }
+        };
+        let deleted: Vec<_> = replicas.iter().map(deleted).collect();
+        retire_folders(&self.runtime, &self.config.log_dir, &deleted).await
     }
 }

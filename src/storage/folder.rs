@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -206,17 +207,6 @@ impl<R: Runtime> LogFolder<R> {
         write_small(&self.runtime, &self.path.join(name), format_offsets(offsets)).await
     }
 
-    /// Takes the folder of a partition out of use and removes it `delay` later. From the return on the name is free for a new
-    /// partition; the old log's open files go on to be read. Fine when there is no such folder.
-    pub async fn delete_partition(
-        &self,
-        topic: &TopicName,
-        partition: PartitionIndex,
-        delay: Duration,
-    ) -> Result<(), Trouble> {
-        delete_partition_folder(&self.runtime, &self.path, topic, partition, delay).await
-    }
-
     /// Moves the folder of a partition out of the way, under a name that says so; nothing in it is removed.
     pub async fn set_aside(&self, topic: &TopicName, partition: PartitionIndex) -> Result<(), Trouble> {
         let unique = u128::from(self.runtime.random()) << 64 | u128::from(self.runtime.random());
@@ -238,23 +228,38 @@ impl<R: Runtime> LogFolder<R> {
     }
 }
 
-/// As `LogFolder::delete_partition`, for shards that do not hold the folder.
-pub async fn delete_partition_folder<R: Runtime>(
+/// A deleted partition whose folder is to go, and how long what is in it stays.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeletedPartition {
+    pub topic: TopicName,
+    pub partition: PartitionIndex,
+    pub delay: Duration,
+}
+
+/// Takes folders of partitions out of use, all with one sync of `data_folder`, and removes each its delay later. From the return
+/// on the names are free for new partitions; the old logs' open files go on to be read. Fine when there is no such folder.
+/// Errors: the first trouble. What else could be moved is moved; the next start removes it.
+pub async fn retire_folders<R: Runtime>(
     runtime: &R,
     data_folder: &Path,
-    topic: &TopicName,
-    partition: PartitionIndex,
-    delay: Duration,
+    deleted: &[DeletedPartition],
 ) -> Result<(), Trouble> {
-    let unique = u128::from(runtime.random()) << 64 | u128::from(runtime.random());
-    let doomed = data_folder.join(folder_name_to_delete(topic, partition, unique));
-    match runtime.rename(&data_folder.join(partition_folder_name(topic, partition)), &doomed).await {
-        Err(trouble) if trouble.is_not_found() => return Ok(()),
-        renamed => renamed?,
+    let mut doomed: BTreeMap<Duration, Vec<PathBuf>> = BTreeMap::new();
+    let mut first_trouble = None;
+    for DeletedPartition { topic, partition, delay } in deleted {
+        let unique = u128::from(runtime.random()) << 64 | u128::from(runtime.random());
+        let path = data_folder.join(folder_name_to_delete(topic, *partition, unique));
+        match runtime.rename(&data_folder.join(partition_folder_name(topic, *partition)), &path).await {
+            Ok(()) => doomed.entry(*delay).or_default().push(path),
+            Err(trouble) if trouble.is_not_found() => {}
+            Err(trouble) => first_trouble = first_trouble.or(Some(trouble)),
+        }
     }
-    runtime.sync_folder(data_folder).await?;
-    remove_folders(runtime, vec![doomed], delay);
-    Ok(())
+    if !doomed.is_empty() {
+        runtime.sync_folder(data_folder).await?;
+    }
+    doomed.into_iter().for_each(|(delay, folders)| remove_folders(runtime, folders, delay));
+    first_trouble.map_or(Ok(()), Err)
 }
 
 fn remove_folders<R: Runtime>(runtime: &R, folders: Vec<PathBuf>, delay: Duration) {

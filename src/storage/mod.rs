@@ -28,7 +28,7 @@ mod walk;
 mod tests;
 
 pub use append::{Appended, LogBatch};
-pub use folder::{FolderStart, FolderTrouble, LogFolder, delete_partition_folder};
+pub use folder::{DeletedPartition, FolderStart, FolderTrouble, LogFolder, retire_folders};
 pub use log::Log;
 pub use lookup::{FoundRecord, SegmentInfo};
 pub use names::{FileKind, PartitionFolderName, folder_name_to_delete, partition_folder_name};

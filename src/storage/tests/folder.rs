@@ -5,7 +5,7 @@ use super::super::format::OffsetCheckpoint;
 use super::super::*;
 use crate::base::{BrokerEpoch, ClusterId, NodeId, Offset, PartitionIndex, TopicName};
 use crate::runtime::Runtime;
-use crate::runtime::sim::{SimRuntime, Simulation};
+use crate::runtime::sim::{DiskFault, DiskOperation, SimRuntime, Simulation};
 
 const PATH: &str = "/var/lib/onrush";
 
@@ -93,8 +93,10 @@ fn the_folder_of_a_deleted_partition_never_comes_back() {
             let (folder, start) = open(&runtime).await.unwrap();
             let topic = TopicName::new("a");
             assert_eq!(start.partitions, [(topic.clone(), PartitionIndex(0))]);
-            folder.delete_partition(&topic, PartitionIndex(0), Duration::from_secs(60)).await.unwrap();
-            folder.delete_partition(&topic, PartitionIndex(0), Duration::ZERO).await.unwrap();
+            for delay in [Duration::from_secs(60), Duration::ZERO] {
+                let deleted = DeletedPartition { topic: topic.clone(), partition: PartitionIndex(0), delay };
+                retire_folders(&runtime, Path::new(PATH), &[deleted]).await.unwrap();
+            }
             runtime.create_folder(&folder.partition_path(&topic, PartitionIndex(0))).await.unwrap();
         });
         assert!(machine.disk().read(&log).is_none());
@@ -111,4 +113,34 @@ fn the_folder_of_a_deleted_partition_never_comes_back() {
         let left = machine.disk().names(PATH);
         assert!(!left.iter().any(|name| name.ends_with("-delete")), "{left:?}");
     }
+}
+
+#[test]
+fn folders_of_deleted_partitions_are_moved_with_one_sync() {
+    let simulation = Simulation::new(8);
+    let machine = simulation.machine("broker");
+    let deleted: Vec<_> = (0..20)
+        .map(|index| DeletedPartition {
+            topic: TopicName::new("a"),
+            partition: PartitionIndex(index),
+            delay: Duration::from_secs(60),
+        })
+        .collect();
+    for DeletedPartition { partition, .. } in &deleted {
+        machine.disk().write(Path::new(PATH).join(format!("a-{partition}/x")), "");
+    }
+    machine.disk().sync_all();
+    // One that cannot be moved leaves the others none the worse.
+    machine.disk().fail_nth(DiskOperation::Rename, "a-3", 1, DiskFault::Error(5));
+    simulation.keep_trace();
+    machine.run(&simulation, |runtime| async move {
+        let trouble = retire_folders(&runtime, Path::new(PATH), &deleted).await.unwrap_err();
+        assert_eq!(trouble.operation, "rename");
+    });
+    let syncs = simulation.trace().iter().filter(|event| event.contains("operation: SyncFolder")).count();
+    assert_eq!(syncs, 1);
+    machine.crash();
+    let names = machine.disk().names(PATH);
+    assert_eq!(names.iter().filter(|name| name.ends_with("-delete")).count(), 19, "{names:?}");
+    assert!(names.contains(&"a-3".to_owned()));
 }
