@@ -25,6 +25,10 @@ impl Trouble {
     pub fn is_disk_full(&self) -> bool {
         matches!(self.cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
+    /// Something was to outlive a power cut, and nobody knows whether it does: never to be tried again on the same data.
+    pub fn is_of_sync(&self) -> bool {
+        self.operation.starts_with("sync")
+    }
     pub fn is_not_found(&self) -> bool {
         self.cause.kind() == io::ErrorKind::NotFound
     }

@@ -10,7 +10,7 @@ use futures_lite::future;
 
 use super::Shard;
 use super::completion::{Bell, Completer, completion};
-use super::data_plane::{AppendOrder, AppendRefusal};
+use super::data_plane::{AppendOrder, AppendRefusal, QueryRefusal};
 use super::settings::FOR_EVER;
 use crate::base::{LeaderEpoch, Monotonic, PartitionIndex, TopicId, TopicName, TopicPartition};
 use crate::group::{
@@ -130,7 +130,22 @@ impl<R: Runtime> Shard<R> {
         }
     }
 
+    /// Reads the groups of the partition; while its files cannot be opened, it waits until that may be tried again.
+    /// `false`: they cannot be read.
     async fn load_groups(self: &Rc<Self>, coordinator: &GroupCoordinator) -> bool {
+        loop {
+            let Err(refusal) = self.replay_groups(coordinator).await else { return true };
+            let again_at =
+                self.replica(coordinator.partition).and_then(|replica| replica.opening_again_at.get());
+            let Some(again_at) = again_at.filter(|_| !self.is_log_folder_offline()) else {
+                tracing::error!(partition = %coordinator.partition, ?refusal, "groups cannot be loaded");
+                return false;
+            };
+            self.runtime.sleep_until(again_at).await;
+        }
+    }
+
+    async fn replay_groups(self: &Rc<Self>, coordinator: &GroupCoordinator) -> Result<(), QueryRefusal> {
         let mut malformed = 0;
         let read = self.read_records(coordinator.partition, |_, key, value| {
             let Some(key) = key else { return };
@@ -140,10 +155,7 @@ impl<R: Runtime> Shard<R> {
         if malformed > 0 {
             tracing::warn!(partition = %coordinator.partition, malformed, "records of __consumer_offsets that cannot be read are left out");
         }
-        if let Err(refusal) = &outcome {
-            tracing::error!(partition = %coordinator.partition, ?refusal, "groups cannot be loaded");
-        }
-        outcome.is_ok()
+        outcome
     }
 
     fn now_for_groups(&self) -> Now {

@@ -230,10 +230,16 @@ impl<R: Runtime> Shard<R> {
         self.folder_offline.is_given()
     }
 
-    /// Begins to open the files of `replica` unless that was done; who needs them waits on `opened`.
+    /// Begins to open the files of `replica` unless that was done; who needs them waits on `opened`. What failed is tried again
+    /// when somebody asks `OPENING_PAUSE` later, but not once the folder is offline.
     pub(super) fn begin_opening(self: &Rc<Self>, replica: &Rc<Replica<R>>) {
-        if replica.opening.get() != Opening::Closed {
-            return;
+        let is_due = |at| self.runtime.now() >= at && !self.is_log_folder_offline();
+        match replica.opening.get() {
+            Opening::Closed => {}
+            Opening::Failed if replica.opening_again_at.get().is_some_and(is_due) => {
+                replica.opened.take();
+            }
+            Opening::Failed | Opening::Running | Opening::Open => return,
         }
         replica.opening.set(Opening::Running);
         let (shard, replica) = (self.clone(), replica.clone());
@@ -246,9 +252,9 @@ impl<R: Runtime> Shard<R> {
         partition: TopicPartition,
     ) -> Result<Rc<Replica<R>>, QueryRefusal> {
         let replica = self.replica(partition).ok_or(QueryRefusal::UnknownTopicOrPartition)?;
-        if replica.log.get().is_none() && replica.opening.get() != Opening::Failed {
-            self.begin_opening(&replica);
-            replica.opened.wait().await;
+        self.begin_opening(&replica);
+        if replica.opening.get() == Opening::Running {
+            replica.until_opened().await;
         }
         match replica.log.get() {
             Some(_) => Ok(replica),

@@ -1,6 +1,7 @@
 //! Opening a partition's files: when somebody first asks for it, or at start after a crash.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::Shard;
 use super::replica::{Opening, Replica};
@@ -10,6 +11,9 @@ use crate::partition::{AbortedTransaction, EpochStart, Partition, ProducerSnapsh
 use crate::record::{Batch, EndMarker};
 use crate::runtime::{Lane, Runtime};
 use crate::storage::{Log, OpenLog, OpenTrouble, ReplayStart, Replayed, format};
+
+/// Shortest time between two tries to open one partition.
+const OPENING_PAUSE: Duration = Duration::from_secs(1);
 
 impl<R: Runtime> Shard<R> {
     /// Opens the files of `replica`, or makes them, rebuilds the rules' state, and lets go who waits for either.
@@ -24,6 +28,9 @@ impl<R: Runtime> Shard<R> {
                 replica.rules.replace(rules);
                 replica.log.set(log).unwrap_or_else(|_| panic!("{} is opened once", replica.partition));
                 replica.opening.set(Opening::Open);
+                if replica.opening_again_at.take().is_some() {
+                    tracing::info!(topic = %replica.topic_name, partition = %replica.partition.partition, "a partition is opened after all");
+                }
                 self.lead(replica);
                 if self.is_log_folder_offline() {
                     replica.take_offline();
@@ -31,14 +38,27 @@ impl<R: Runtime> Shard<R> {
             }
             Some(Ok(_)) | None => replica.give_up(),
             Some(Err(trouble)) => {
-                tracing::error!(topic = %replica.topic_name, partition = %replica.partition.partition, %trouble, "a partition cannot be opened");
+                self.opening_failed(replica, &trouble);
                 replica.give_up();
             }
         }
         drop(in_use);
-        replica.opened.give();
+        replica.opened.borrow().give();
         if replica.decide_deferred(self.runtime.wall_clock()) {
             self.window.enqueue(replica);
+        }
+    }
+
+    /// What went wrong may be over in a while, a want of descriptors for one, so the opening may be tried again. It may have
+    /// stopped half-way: the next one reads the log as after a crash.
+    fn opening_failed(&self, replica: &Replica<R>, trouble: &Trouble) {
+        let key = (replica.topic_name.clone(), replica.partition.partition);
+        self.checkpoints.borrow_mut().torn.insert(key);
+        let again_at = (!trouble.is_of_sync()).then(|| self.runtime.now() + OPENING_PAUSE);
+        let (topic, partition) = (&replica.topic_name, replica.partition.partition);
+        match replica.opening_again_at.replace(again_at) {
+            None => tracing::error!(%topic, %partition, %trouble, "a partition cannot be opened"),
+            Some(_) => tracing::debug!(%topic, %partition, %trouble, "a partition still cannot be opened"),
         }
     }
 
@@ -50,7 +70,7 @@ impl<R: Runtime> Shard<R> {
             let unseen = replica.opening.get() == Opening::Closed && !replica.deleted.get();
             if unseen && !self.known_of_log(&replica).was_clean {
                 self.begin_opening(&replica);
-                replica.opened.wait().await;
+                replica.until_opened().await;
                 self.runtime.yield_now().await;
             }
         }

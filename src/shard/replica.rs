@@ -7,7 +7,7 @@ use super::folder_use::FolderUse;
 use super::purgatory::Purgatory;
 use super::settings::log_settings;
 use super::signal::Signal;
-use crate::base::{LeaderEpoch, Offset, TimestampMs, TopicName, TopicPartition};
+use crate::base::{LeaderEpoch, Monotonic, Offset, TimestampMs, TopicName, TopicPartition};
 use crate::config::TopicConfig;
 use crate::partition::{
     AppendError, AppendOrigin, AppendPlan, Partition, ProduceWait, ProducerLimits, ProducerSnapshotEntry,
@@ -25,7 +25,7 @@ pub(super) enum Opening {
     /// Being opened; appends that come meanwhile wait in order.
     Running,
     Open,
-    /// The files could not be opened or written; answers are KAFKA_STORAGE_ERROR.
+    /// The files could not be opened, or the topic is deleted; answers are KAFKA_STORAGE_ERROR.
     Failed,
 }
 
@@ -44,8 +44,10 @@ pub struct Replica<R: Runtime> {
     pub(super) rules: RefCell<Partition>,
     pub(super) log: OnceCell<Log<R>>,
     pub(super) opening: Cell<Opening>,
-    /// Given once the files are open, or cannot be opened.
-    pub(super) opened: Signal,
+    /// Given once the files are open, or cannot be opened; a new one for each time that it is tried.
+    pub(super) opened: RefCell<Rc<Signal>>,
+    /// From when on an opening that failed may be tried again.
+    pub(super) opening_again_at: Cell<Option<Monotonic>>,
     /// Given once the topic is deleted.
     pub(super) deleted: Cell<bool>,
     /// Appends that came before the files were open.
@@ -105,7 +107,8 @@ impl<R: Runtime> Replica<R> {
             rules: RefCell::new(Partition::new(limits)),
             log: OnceCell::new(),
             opening: Cell::new(Opening::Closed),
-            opened: Signal::default(),
+            opened: RefCell::default(),
+            opening_again_at: Cell::new(None),
             deleted: Cell::new(false),
             deferred: RefCell::default(),
             pending: RefCell::default(),
@@ -114,6 +117,12 @@ impl<R: Runtime> Replica<R> {
             bytes_since_snapshot: Cell::new(0),
             snapshot: RefCell::default(),
         }
+    }
+
+    /// Waits for the end of the opening that runs.
+    pub(super) async fn until_opened(&self) {
+        let opened = self.opened.borrow().clone();
+        opened.wait().await;
     }
 
     /// Decides on `batch` now, or as soon as the files are open, in the order of these calls.

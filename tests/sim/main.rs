@@ -10,6 +10,7 @@ mod deletions;
 mod durability;
 mod groups;
 mod moves;
+mod openings;
 mod peers;
 
 use onrush::runtime::sim::{Simulation, seeds};
