@@ -26,7 +26,7 @@ pub fn nodes<R: Runtime>(context: &RequestContext<R>) -> Vec<Node> {
 }
 
 fn nodes_of<R: Runtime>(context: &RequestContext<R>, broker: &BrokerImage) -> Vec<Node> {
-    let config = &context.shard().config;
+    let config = context.shard().config();
     let listener = &config.listeners[context.facts.borrow().listener];
     let Some(endpoint) = broker.endpoint(&listener.name) else { return Vec::new() };
     let node = |id: NodeId, port: u16| Node {
@@ -50,7 +50,7 @@ fn nodes_of<R: Runtime>(context: &RequestContext<R>, broker: &BrokerImage) -> Ve
 
 /// The broker that clients are sent to for what `shard` owns.
 pub fn serving_node<R: Runtime>(context: &RequestContext<R>, shard: ShardId) -> BrokerId {
-    let config = &context.shard().config;
+    let config = context.shard().config();
     match config.advertise {
         Advertise::Node => BrokerId(config.node_id.0),
         Advertise::Cores { .. } => BrokerId(node_of_shard(config.node_id, shard).0),
@@ -63,7 +63,7 @@ fn node_of_shard(node_id: NodeId, shard: ShardId) -> NodeId {
 
 /// The broker that a client means by `id`: whatever shard it names, that is this broker.
 pub fn meant_node<R: Runtime>(context: &RequestContext<R>, id: i32) -> NodeId {
-    let own = context.shard().config.node_id;
+    let own = context.shard().config().node_id;
     let shards = (0..context.router.count()).map(ShardId);
     let is_own = shards.map(|shard| serving_node(context, shard)).any(|node| node.0 == id);
     if is_own { own } else { NodeId(id) }
@@ -87,7 +87,7 @@ pub fn placement<R: Runtime>(
     image: &PartitionImage,
     nodes: &[Node],
 ) -> Placement {
-    let own = context.shard().config.node_id;
+    let own = context.shard().config().node_id;
     let seen = |node_id: &NodeId| {
         if *node_id == own { serving_node(context, context.owner_of(partition)) } else { BrokerId(node_id.0) }
     };

@@ -77,7 +77,7 @@ pub async fn start_cluster<R: Runtime>(
     listeners: &[BoundListener],
 ) -> Result<(), StartRefusal> {
     let shard = router.shard.clone();
-    let config = shard.config.clone();
+    let config = shard.config().clone();
     // First of all: a port that is taken leaves the folder as it was.
     let (listening, endpoints) = listen(router, listeners).await?;
     let opened = LogFolder::open(shard.runtime.clone(), &config.log_dir, config.node_id, None).await;
@@ -264,13 +264,14 @@ async fn enter_cluster<R: Runtime>(
     let start = BrokerStart {
         incarnation_id: random_id(&router.shard.runtime),
         endpoints,
-        rack: router.shard.config.broker_rack.clone(),
+        rack: router.shard.config().broker_rack.clone(),
         log_dirs: vec![directory_id],
         was_clean,
     };
     let entered = router.decide(move |controller, _| {
+        let min_insync_replicas = controller.config.topic_defaults.min_insync_replicas;
         let is_fresh = controller.image.brokers().next().is_none();
-        let mut records = if is_fresh { bootstrap_records() } else { Vec::new() };
+        let mut records = if is_fresh { bootstrap_records(min_insync_replicas) } else { Vec::new() };
         let next_offset =
             controller.image.next_offset() + i64::try_from(records.len()).expect("a few records");
         records.extend(controller.start_broker(start, next_offset));

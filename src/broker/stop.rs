@@ -47,7 +47,7 @@ pub async fn stop_cluster<R: Runtime>(router: &Rc<Router<R>>) -> Result<(), Trou
 
 fn own_broker_epoch<R: Runtime>(router: &Router<R>) -> BrokerEpoch {
     let image = router.shard.image.borrow();
-    image.broker(router.shard.config.node_id).map_or(BrokerEpoch(-1), |broker| broker.broker_epoch)
+    image.broker(router.shard.config().node_id).map_or(BrokerEpoch(-1), |broker| broker.broker_epoch)
 }
 
 async fn drain_connections<R: Runtime>(router: &Rc<Router<R>>) {

@@ -159,6 +159,16 @@ impl BrokerConfig {
         })
     }
 
+    /// This configuration with what was changed while the broker runs, in place of what was changed before.
+    /// Errors: `Refused` where that does not go together.
+    pub fn with_dynamic(
+        &self,
+        of_all_brokers: &BTreeMap<String, String>,
+        of_this_broker: &BTreeMap<String, String>,
+    ) -> Result<BrokerConfig, ConfigError> {
+        BrokerConfig::from_settings(self.settings.with_dynamic(of_all_brokers, of_this_broker))
+    }
+
     /// What holds for a topic with these settings of its own.
     pub fn topic(&self, overrides: &BTreeMap<String, String>) -> TopicConfig {
         self.topic_defaults.with_overrides(overrides)

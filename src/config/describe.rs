@@ -1,20 +1,22 @@
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::broker::BrokerConfig;
 use super::key::{Effect, Key, Kind, Update};
 use super::keys::{TOPIC_TABLE, broker_key, broker_keys, family_of_broker_key, synonyms_of_topic_key};
-use super::settings::{Settings, Source, is_sensitive};
+use super::settings::{Settings, Source, is_sensitive, key_of_listener_setting, without_listener};
 use super::topic::broker_default;
 
 /// One setting as DescribeConfigs answers it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DescribedSetting {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// `None`: unset, or sensitive.
     pub value: Option<String>,
     pub source: Source,
     pub synonyms: Vec<Synonym>,
-    pub kind: Kind,
+    /// `None`: nobody here knows the setting.
+    pub kind: Option<Kind>,
     pub is_sensitive: bool,
     pub is_read_only: bool,
     pub documentation: String,
@@ -23,7 +25,7 @@ pub struct DescribedSetting {
 /// A place where the value comes from or could come from, strongest first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Synonym {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// As it was written; `None`: sensitive.
     pub value: Option<String>,
     pub source: Source,
@@ -39,7 +41,8 @@ pub fn describe_topic(broker: &BrokerConfig, overrides: &BTreeMap<String, String
             let mut synonyms =
                 broker_synonyms(&broker.settings, broker_names, broker_names.first().map(|it| it.0));
             if let Some(own) = &own {
-                let synonym = Synonym { name: key.name, value: Some(own.to_string()), source: Source::Topic };
+                let synonym =
+                    Synonym { name: key.name.into(), value: Some(own.to_string()), source: Source::Topic };
                 synonyms.insert(0, synonym);
             }
             let value = own.or_else(|| broker_default(&broker.settings, key));
@@ -50,26 +53,61 @@ pub fn describe_topic(broker: &BrokerConfig, overrides: &BTreeMap<String, String
 
 /// All settings of this broker.
 pub fn describe_broker(broker: &BrokerConfig) -> Vec<DescribedSetting> {
-    broker_keys()
+    let of_the_table = broker_keys()
         .filter(|key| !key.is_shown_only_when_set() || broker.settings.set_text(key.name).is_some())
         .map(|key| {
             let value = broker.settings.value(key).map(|value| value.to_string());
             described(key, value, synonyms_of(&broker.settings, key), key.update == Update::ReadOnly)
-        })
-        .collect()
+        });
+    let settings = &broker.settings;
+    let others = settings.names_beside_the_table().into_iter();
+    of_the_table.chain(others.map(|name| described_beside_the_table(settings, name))).collect()
 }
 
 /// What was changed while running for all brokers alike; nothing else.
 pub fn describe_broker_defaults(broker: &BrokerConfig) -> Vec<DescribedSetting> {
-    let of_all_brokers = |synonym: &Synonym| synonym.source == Source::DynamicDefaultBroker;
-    broker_keys()
-        .filter_map(|key| {
-            let mut synonyms = synonyms_of(&broker.settings, key);
-            synonyms.retain(of_all_brokers);
-            let value = synonyms.iter().find(|synonym| synonym.name == key.name)?.value.clone();
-            Some(described(key, value, synonyms, key.update == Update::ReadOnly))
+    let of_the_table = broker_keys().map(|key| {
+        let is_read_only = key.update == Update::ReadOnly;
+        described(key, None, synonyms_of(&broker.settings, key), is_read_only)
+    });
+    let settings = &broker.settings;
+    let others = settings.names_beside_the_table().into_iter();
+    of_the_table
+        .chain(others.map(|name| described_beside_the_table(settings, name)))
+        .filter_map(|mut setting| {
+            let name = setting.name.clone();
+            let is_of_all = |synonym: &Synonym| synonym.source == Source::DynamicDefaultBroker;
+            setting.synonyms.retain(|synonym| is_of_all(synonym) && synonym.name == name);
+            setting.value = setting.synonyms.first()?.value.clone();
+            setting.source = Source::DynamicDefaultBroker;
+            Some(setting)
         })
         .collect()
+}
+
+/// A setting that is not in the table of keys. Behind one of a listener stands the key that it is about; what nobody knows
+/// is kept out of sight.
+fn described_beside_the_table(settings: &Settings, name: &str) -> DescribedSetting {
+    let key = without_listener(name).and_then(key_of_listener_setting);
+    let is_sensitive = key.is_none_or(is_sensitive);
+    let own = settings.texts(name).map(|(text, source)| Synonym {
+        name: name.to_owned().into(),
+        value: (!is_sensitive).then(|| text.to_owned()),
+        source,
+    });
+    let of_key = key.map_or_else(Vec::new, |key| broker_synonyms(settings, &[(key.name, 1)], Some(key.name)));
+    let synonyms: Vec<Synonym> = own.chain(of_key).collect();
+    DescribedSetting {
+        name: name.to_owned().into(),
+        value: synonyms.first().and_then(|synonym| synonym.value.clone()),
+        source: synonyms.first().map_or(Source::Default, |synonym| synonym.source),
+        synonyms,
+        kind: key.map(|key| key.kind),
+        is_sensitive,
+        is_read_only: true,
+        documentation: key
+            .map_or_else(String::new, |key| format!("{} Accepted without effect.", key.documentation)),
+    }
 }
 
 fn described(
@@ -79,11 +117,11 @@ fn described(
     is_read_only: bool,
 ) -> DescribedSetting {
     DescribedSetting {
-        name: key.name,
+        name: key.name.into(),
         value: value.filter(|_| !is_sensitive(key)),
         source: synonyms.first().map_or(Source::Default, |synonym| synonym.source),
         synonyms,
-        kind: key.kind,
+        kind: Some(key.kind),
         is_sensitive: is_sensitive(key),
         is_read_only,
         documentation: match key.effect {
@@ -108,10 +146,14 @@ fn broker_synonyms(settings: &Settings, names: &[(&'static str, i64)], first: Op
         let show = |text: &str| (!is_sensitive(key)).then(|| text.to_owned());
         let set = settings.texts(key.name).map(|(text, source)| (show(text), source));
         let default = key.default.map(|text| (show(text), Source::Default));
-        synonyms.extend(set.chain(default).map(|(value, source)| Synonym { name: key.name, value, source }));
+        synonyms.extend(set.chain(default).map(|(value, source)| Synonym {
+            name: key.name.into(),
+            value,
+            source,
+        }));
     }
     // Stable: inside one source the stronger name stays first.
     synonyms.sort_by_key(|synonym| synonym.source);
-    let begin = synonyms.iter().position(|synonym| Some(synonym.name) == first).unwrap_or(synonyms.len());
+    let begin = synonyms.iter().position(|synonym| Some(&*synonym.name) == first).unwrap_or(synonyms.len());
     synonyms.split_off(begin)
 }

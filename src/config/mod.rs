@@ -26,7 +26,7 @@ pub use error::ConfigError;
 pub use key::{Effect, Key, Kind, Update, Valid};
 pub use listener::{AdvertisedListener, Host, Listener, SecurityProtocol};
 pub use properties::{MalformedEscape, Property, parse_properties};
-pub use settings::{Settings, Source, check_broker_setting};
+pub use settings::{Scope, Settings, Source, check_broker_setting, check_dynamic_setting};
 pub use topic::{
     CleanupPolicy, CompressionType, MessageTimestampType, TopicConfig, validate_topic_overrides,
     validate_topic_setting,

@@ -1,7 +1,7 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::ConfigError;
-use super::key::{Key, Kind};
+use super::key::{Key, Kind, Update};
 use super::keys::{broker_key, broker_keys, nearest};
 use super::value::Value;
 
@@ -36,21 +36,24 @@ impl Settings {
         Ok(Settings { static_broker: settings, ..Settings::default() })
     }
 
-    /// The same settings with others for what can change while the broker runs.
-    /// Errors: `UnknownName`, `InvalidValue`.
-    pub fn with_dynamic(
+    /// The same settings with others for what can change while the broker runs. What `check_dynamic_setting` refuses
+    /// was written by another version, or by Kafka, and is left out.
+    pub(super) fn with_dynamic(
         &self,
-        of_all_brokers: BTreeMap<String, String>,
-        of_this_broker: BTreeMap<String, String>,
-    ) -> Result<Settings, ConfigError> {
-        for (name, text) in of_all_brokers.iter().chain(&of_this_broker) {
-            check_broker_setting(name, text)?;
-        }
-        Ok(Settings {
-            dynamic_broker: of_this_broker,
-            dynamic_default: of_all_brokers,
+        of_all_brokers: &BTreeMap<String, String>,
+        of_this_broker: &BTreeMap<String, String>,
+    ) -> Settings {
+        let taken = |settings: &BTreeMap<String, String>, scope| {
+            let is_taken =
+                |(name, text): &(&String, &String)| check_dynamic_setting(name, text, scope).is_ok();
+            let owned = |(name, text): (&String, &String)| (name.clone(), text.clone());
+            settings.iter().filter(is_taken).map(owned).collect()
+        };
+        Settings {
+            dynamic_broker: taken(of_this_broker, Scope::OneBroker),
+            dynamic_default: taken(of_all_brokers, Scope::AllBrokers),
             static_broker: self.static_broker.clone(),
-        })
+        }
     }
 
     /// The text set under `name`, from the strongest source that has one.
@@ -72,6 +75,13 @@ impl Settings {
     pub fn value(&self, key: &Key) -> Option<Value> {
         let text = self.set_text(key.name).or(key.default)?;
         Some(key.read(text).expect("checked when it was set, and every default is valid"))
+    }
+
+    /// Every name that is set and not in the table of keys: a listener's, or a plugin's.
+    pub(super) fn names_beside_the_table(&self) -> BTreeSet<&str> {
+        let layers = [&self.dynamic_broker, &self.dynamic_default, &self.static_broker];
+        let names = layers.into_iter().flat_map(BTreeMap::keys).map(String::as_str);
+        names.filter(|name| broker_key(name).is_none()).collect()
     }
 
     /// Names of the settings that were made and have no effect here, each once.
@@ -108,6 +118,43 @@ pub fn check_broker_setting(name: &str, text: &str) -> Result<(), ConfigError> {
     Err(ConfigError::UnknownName { name: name.to_owned(), nearest: nearest(name, broker_keys()) })
 }
 
+/// Which brokers a setting that is made while they run is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    OneBroker,
+    AllBrokers,
+}
+
+/// Checks one broker setting that is made while the broker runs. A name that is not in the table is taken, as in Kafka,
+/// and has no effect: it may be a plugin's.
+/// Errors: `InvalidValue`; `Refused` where only a start can change it, or not for all brokers at once.
+/// Source: Kafka `DynamicBrokerConfig.validateConfigs`, `DynamicListenerConfig.validateReconfiguration`.
+pub fn check_dynamic_setting(name: &str, text: &str, scope: Scope) -> Result<(), ConfigError> {
+    let (key, of_listener) = match (broker_key(name), without_listener(name)) {
+        (Some(key), _) => (key, None),
+        (None, Some(bare)) => match key_of_listener_setting(bare) {
+            Some(key) => (key, Some(bare)),
+            None => return Ok(()),
+        },
+        (None, None) => return Ok(()),
+    };
+    match (key.update, of_listener, scope) {
+        (Update::ReadOnly, None, _) => {
+            Err(ConfigError::Refused(format!("{name} cannot be changed while the broker runs")))
+        }
+        (Update::PerBroker, None, _) => Err(ConfigError::Refused(format!(
+            "{name} cannot be changed for a listener that is open, only at the next start"
+        ))),
+        (_, Some(bare), Scope::AllBrokers) if !OF_ANY_LISTENER.contains(&bare) => {
+            Err(ConfigError::Refused(format!("{name} can be changed for each broker, not for all at once")))
+        }
+        _ => key.read(text).map(drop),
+    }
+}
+
+/// What all brokers may be given at once for their listeners of one name.
+const OF_ANY_LISTENER: [&str; 3] = ["max.connections", "max.connection.creation.rate", "num.network.threads"];
+
 /// Settings of plugins, whose names nobody else can know.
 const PLUGIN_PREFIXES: [&str; 3] = ["rsm.config.", "rlmm.config.", "config.providers."];
 
@@ -133,14 +180,19 @@ const REMOVED: [&str; 17] = [
 ];
 
 /// What stands behind `listener.name.NAME.`, the form of a setting that holds for one listener.
-fn without_listener(name: &str) -> Option<&str> {
+pub(super) fn without_listener(name: &str) -> Option<&str> {
     name.strip_prefix("listener.name.")?.split_once('.').map(|(_, bare)| bare)
 }
 
-/// `bare` may begin with a SASL mechanism. What holds for one listener only is without effect here.
-fn check_listener_setting(name: &str, bare: &str, text: &str) -> Result<(), ConfigError> {
+/// `bare` may begin with a SASL mechanism.
+pub(super) fn key_of_listener_setting(bare: &str) -> Option<&'static Key> {
     let behind_mechanism = bare.split_once('.').map_or("", |(_, behind)| behind);
-    match broker_key(bare).or_else(|| broker_key(behind_mechanism)) {
+    broker_key(bare).or_else(|| broker_key(behind_mechanism))
+}
+
+/// What holds for one listener only is without effect here.
+fn check_listener_setting(name: &str, bare: &str, text: &str) -> Result<(), ConfigError> {
+    match key_of_listener_setting(bare) {
         Some(key) => key.read(text).map(|_| ()),
         None => Err(ConfigError::UnknownName { name: name.to_owned(), nearest: None }),
     }

@@ -233,10 +233,9 @@ fn older_names_and_own_keys_are_read() {
 #[test]
 fn what_is_set_while_running_stands_over_the_file() {
     let file = Settings::from_static(owned(&[("message.max.bytes", "5")])).expect("valid");
-    let of_all = file.with_dynamic(owned(&[("message.max.bytes", "6")]), BTreeMap::new()).expect("valid");
-    let of_one = file
-        .with_dynamic(owned(&[("message.max.bytes", "6")]), owned(&[("message.max.bytes", "7")]))
-        .expect("valid");
+    let of_all = file.with_dynamic(&owned(&[("message.max.bytes", "6")]), &BTreeMap::new());
+    let of_one =
+        file.with_dynamic(&owned(&[("message.max.bytes", "6")]), &owned(&[("message.max.bytes", "7")]));
     for (settings, expected) in [(file, 5), (of_all, 6), (of_one, 7)] {
         let config = BrokerConfig::from_settings(settings).expect("valid");
         assert_eq!(config.topic_defaults.max_message_bytes, expected);
@@ -252,7 +251,7 @@ fn find(described: &[DescribedSetting], name: &str) -> DescribedSetting {
 }
 
 fn synonym(name: &'static str, value: &str, source: Source) -> Synonym {
-    Synonym { name, value: Some(value.to_owned()), source }
+    Synonym { name: name.into(), value: Some(value.to_owned()), source }
 }
 
 /// The answers of Apache Kafka 4.3.1 to the same settings.
@@ -359,11 +358,10 @@ fn a_broker_is_described_as_kafka_does() {
 #[test]
 fn only_what_was_set_for_all_brokers_is_described_as_their_default() {
     let settings = Settings::default()
-        .with_dynamic(owned(&[("message.max.bytes", "6")]), owned(&[("message.max.bytes", "7")]))
-        .expect("valid");
+        .with_dynamic(&owned(&[("message.max.bytes", "6")]), &owned(&[("message.max.bytes", "7")]));
     let described = describe_broker_defaults(&BrokerConfig::from_settings(settings).expect("valid"));
     assert_eq!(described.len(), 1);
-    assert_eq!((described[0].name, described[0].value.as_deref()), ("message.max.bytes", Some("6")));
+    assert_eq!((&*described[0].name, described[0].value.as_deref()), ("message.max.bytes", Some("6")));
     assert_eq!(described[0].source, Source::DynamicDefaultBroker);
 }
 
@@ -372,4 +370,61 @@ fn each_table_says_what_it_is_about() {
     for table in BROKER_TABLES {
         assert!(table.about.ends_with('.') && !table.keys.is_empty());
     }
+}
+
+#[test]
+fn what_only_a_start_can_change_is_refused_while_running() {
+    for (name, text, of_one, of_all) in [
+        ("log.retention.ms", "5", true, true),
+        ("log.retention.ms", "five", false, false),
+        ("log.retention.hours", "5", false, false),
+        ("num.partitions", "5", false, false),
+        ("listeners", "PLAINTEXT://:1", false, false),
+        ("sasl.jaas.config", "x", false, false),
+        ("ssl.keystore.location", "/x", false, false),
+        ("listener.name.plaintext.ssl.keystore.location", "/x", true, false),
+        ("listener.name.plaintext.max.connections", "5", true, true),
+        ("listener.name.plaintext.max.connections", "-5", false, false),
+        ("of.a.plugin", "x", true, true),
+    ] {
+        let taken = [Scope::OneBroker, Scope::AllBrokers]
+            .map(|scope| check_dynamic_setting(name, text, scope).is_ok());
+        assert_eq!(taken, [of_one, of_all], "{name}={text}");
+    }
+}
+
+#[test]
+fn what_another_version_has_made_while_running_is_passed_over() {
+    let wrong = owned(&[("message.max.bytes", "five"), ("num.partitions", "9"), ("log.roll.ms", "7")]);
+    let config =
+        BrokerConfig::default().with_dynamic(&wrong, &BTreeMap::new()).expect("what is right is taken");
+    assert_eq!((config.num_partitions, config.topic_defaults.segment_ms), (1, 7));
+    assert_eq!(config.topic_defaults.max_message_bytes, 1_048_588);
+    let contradictory = owned(&[("log.retention.ms", "0")]);
+    assert!(config.with_dynamic(&contradictory, &BTreeMap::new()).is_err());
+}
+
+/// The answers of Apache Kafka 4.3.1 to the same settings.
+#[test]
+fn names_beside_the_table_are_described_and_those_of_nobody_kept_out_of_sight() {
+    let of_all = owned(&[("a.b", "x"), ("max.connections", " 99 ")]);
+    let of_this = owned(&[("listener.name.plaintext.max.connections", "7")]);
+    let config = BrokerConfig::default().with_dynamic(&of_all, &of_this).expect("valid");
+    let described = describe_broker(&config);
+    let unknown = find(&described, "a.b");
+    assert_eq!((unknown.value, unknown.kind, unknown.source), (None, None, Source::DynamicDefaultBroker));
+    assert!(unknown.is_sensitive && unknown.is_read_only);
+    let of_listener = find(&described, "listener.name.plaintext.max.connections");
+    assert_eq!((of_listener.value.as_deref(), of_listener.is_read_only), (Some("7"), true));
+    assert_eq!(
+        of_listener.synonyms,
+        [
+            synonym("listener.name.plaintext.max.connections", "7", Source::DynamicBroker),
+            synonym("max.connections", " 99 ", Source::DynamicDefaultBroker),
+            synonym("max.connections", "2147483647", Source::Default),
+        ]
+    );
+    let mut names: Vec<_> = describe_broker_defaults(&config).into_iter().map(|it| it.name).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["a.b", "max.connections"]);
 }

@@ -85,7 +85,7 @@ pub async fn serve_connection<R: Runtime>(
     });
     let now = shard.runtime.now();
     let mut connection = Connection {
-        idle: Box::pin(shard.runtime.sleep_until(now + connection_idle_max(&shard.config))),
+        idle: Box::pin(shard.runtime.sleep_until(now + connection_idle_max(&shard.config()))),
         last_activity: now,
         last_read: now,
         shard,
@@ -200,7 +200,7 @@ impl<R: Runtime> Connection<R> {
     /// Whether the connection ends because nothing has come for too long; if not, when to look again.
     fn end_of_silence(&mut self) -> Option<End> {
         let now = self.shard.runtime.now();
-        let mut deadline = self.last_activity + connection_idle_max(&self.shard.config);
+        let mut deadline = self.last_activity + connection_idle_max(&self.shard.config());
         if now >= deadline && self.in_flight.is_empty() {
             return Some(End::Quiet);
         }
@@ -234,7 +234,7 @@ impl<R: Runtime> Connection<R> {
             let refused = |why: String| End::Refused(why);
             let announced = announced_frame_bytes(
                 &self.buffer.bytes,
-                i32::try_from(self.shard.config.socket_request_max_bytes).unwrap_or(i32::MAX),
+                i32::try_from(self.shard.config().socket_request_max_bytes).unwrap_or(i32::MAX),
             );
             let Some(frame_bytes) = announced.map_err(|refusal| refused(refusal.to_string()))? else {
                 return Ok(());
@@ -417,7 +417,7 @@ impl<R: Runtime> Connection<R> {
 
     /// Sends what waits. A peer that takes nothing for as long as a connection may be idle is given up.
     async fn send_out(&mut self) -> Result<(), End> {
-        let deadline = self.shard.runtime.now() + connection_idle_max(&self.shard.config);
+        let deadline = self.shard.runtime.now() + connection_idle_max(&self.shard.config());
         let sent = async { Some(self.stream.send(&mut self.out).await) };
         let late = async {
             self.shard.runtime.sleep_until(deadline).await;

@@ -48,7 +48,7 @@ pub async fn accept_connections<R: Runtime>(
 async fn begin<R: Runtime>(router: &Rc<Router<R>>, stream: R::Stream, listener: usize) {
     let address = stream.ends().peer.ip();
     let entered = router.on(ShardId(0), move |shard| {
-        let id = shard.connections.enter(address, &shard.config).then(|| shard.connections.next_id());
+        let id = shard.connections.enter(address, &shard.config()).then(|| shard.connections.next_id());
         async move { id }
     });
     let Some(Some(id)) = entered.await else {

@@ -48,7 +48,7 @@ impl<R: Runtime> Router<R> {
         let seed = u128::from(shard.runtime.random()) << 64 | u128::from(shard.runtime.random());
         let decision = {
             let image = shard.image.borrow();
-            decide(&Controller { image: &image, config: &shard.config }, seed)
+            decide(&Controller { image: &image, config: &shard.config() }, seed)
         };
         if !decision.records.is_empty() {
             self.commit_metadata(decision.records).await?;

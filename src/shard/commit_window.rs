@@ -87,7 +87,7 @@ async fn run_window<R: Runtime>(shard: &Rc<Shard<R>>, replicas: Vec<Rc<Replica<R
             Err(trouble) => shard.take_log_folder_offline(&trouble),
         }
     }
-    if shard.config.durability == Durability::Disk {
+    if shard.config().durability == Durability::Disk {
         written = sync_all(shard, written).await;
         shard.runtime.crossed(Crossing::WindowWrittenThrough);
     }

@@ -92,7 +92,7 @@ impl<R: Runtime> Shard<R> {
     pub(super) fn begin_coordinating(self: &Rc<Self>, partition: TopicPartition) {
         let coordinator = Rc::new(GroupCoordinator {
             partition,
-            machine: RefCell::new(Coordinator::new(GroupSettings::from(&*self.config))),
+            machine: RefCell::new(Coordinator::new(GroupSettings::from(&*self.config()))),
             next_token: Cell::new(0),
             unanswered: RefCell::default(),
             timers: RefCell::default(),

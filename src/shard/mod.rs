@@ -58,7 +58,8 @@ use coordinators::GroupCoordinators;
 pub struct Shard<R: Runtime> {
     pub runtime: R,
     pub id: ShardId,
-    pub config: Rc<BrokerConfig>,
+    /// The settings in force.
+    config: RefCell<Rc<BrokerConfig>>,
     /// What this shard knows of the cluster, folded from the metadata log.
     pub image: RefCell<Image>,
     /// Bytes in flight.
@@ -130,8 +131,13 @@ impl<R: Runtime> Shard<R> {
             )),
             open_files: OpenFiles::new(runtime.clone(), OPEN_FILES_MAX),
             folder_offline: Signal::default(),
-            config: Rc::new(config),
+            config: RefCell::new(Rc::new(config)),
             runtime,
         })
+    }
+
+    /// The broker's settings in force: those it was started with, and over them those that were made since.
+    pub fn config(&self) -> Rc<BrokerConfig> {
+        self.config.borrow().clone()
     }
 }

@@ -27,6 +27,8 @@ impl<R: Runtime> Shard<R> {
             Some(Ok((log, rules))) if !replica.deleted.get() => {
                 replica.rules.replace(rules);
                 replica.log.set(log).unwrap_or_else(|_| panic!("{} is opened once", replica.partition));
+                // They may have changed meanwhile.
+                self.configure(replica);
                 replica.opening.set(Opening::Open);
                 if replica.opening_again_at.take().is_some() {
                     tracing::info!(topic = %replica.topic_name, partition = %replica.partition.partition, "a partition is opened after all");
@@ -87,7 +89,7 @@ impl<R: Runtime> Shard<R> {
 
     async fn open_log(self: &Rc<Self>, replica: &Rc<Replica<R>>) -> Result<(Log<R>, Partition), Trouble> {
         let settings = log_settings(&replica.config.borrow());
-        let limits = producer_limits(&self.config);
+        let limits = producer_limits(&self.config());
         let topic_id = replica.partition.topic_id;
         let known = self.known_of_log(replica);
         let now = self.runtime.wall_clock();
@@ -131,7 +133,7 @@ impl<R: Runtime> Shard<R> {
         let start = Offset::ZERO;
         let log =
             Log::create(runtime, files, &replica.folder, replica.partition.topic_id, start, settings).await?;
-        Ok((log, Partition::new(producer_limits(&self.config))))
+        Ok((log, Partition::new(producer_limits(&self.config()))))
     }
 
     pub(super) fn known_of_log(&self, replica: &Replica<R>) -> OpenLog {

@@ -59,7 +59,7 @@ impl<R: Runtime> Shard<R> {
             return config.clone();
         }
         let image = self.image.borrow();
-        let config = Rc::new(self.config.topic(image.topic_overrides(topic)));
+        let config = Rc::new(self.config().topic(image.topic_overrides(topic)));
         self.topic_configs.borrow_mut().insert(TopicName::new(topic), config.clone());
         config
     }
@@ -77,8 +77,32 @@ impl<R: Runtime> Shard<R> {
         if delta.configs_changed.is_empty() {
             return;
         }
+        if delta.configs_changed.iter().any(|resource| resource.resource_type == ResourceType::Broker) {
+            self.follow_broker_settings();
+        }
         for replica in self.replicas.borrow().values() {
+            self.configure(replica);
+        }
+    }
+
+    /// Takes the broker's settings anew from the image. What does not go together stays as it was: the controller refuses
+    /// that, so Kafka or another version has written it.
+    fn follow_broker_settings(&self) {
+        let image = self.image.borrow();
+        let config = self.config();
+        let of_all = image.overrides(ResourceType::Broker, "");
+        let of_this = image.overrides(ResourceType::Broker, &config.node_id.to_string());
+        match config.with_dynamic(of_all, of_this) {
+            Ok(config) => drop(self.config.replace(Rc::new(config))),
+            Err(error) => tracing::warn!(%error, "settings of the metadata log are passed over"),
+        }
+    }
+
+    /// Puts the settings in force into `replica`. The metadata log has those it was opened with, always.
+    pub(super) fn configure(&self, replica: &Replica<R>) {
+        if replica.topic_name.as_str() != METADATA_TOPIC {
             replica.set_config(self.topic_config(replica.topic_name.as_str()));
+            replica.rules.borrow_mut().set_producer_limits(producer_limits(&self.config()));
         }
     }
 
@@ -91,9 +115,9 @@ impl<R: Runtime> Shard<R> {
         let (name, folder) = (topic.name.clone(), partition_folder_name(&topic.name, partition.partition));
         drop(image);
         let config = self.topic_config(name.as_str());
-        let folder = self.config.log_dir.join(folder);
+        let folder = self.config().log_dir.join(folder);
         let replica =
-            Replica::new(partition, name, folder, leader_epoch, config, producer_limits(&self.config));
+            Replica::new(partition, name, folder, leader_epoch, config, producer_limits(&self.config()));
         self.replicas.borrow_mut().insert(partition, Rc::new(replica));
         if coordinates {
             self.begin_coordinating(partition);
@@ -103,9 +127,9 @@ impl<R: Runtime> Shard<R> {
     /// Holds the log of the cluster's metadata, which no record of that log speaks of.
     pub fn host_metadata_log(&self, partition: TopicPartition) {
         let name = TopicName::new(METADATA_TOPIC);
-        let folder = self.config.log_dir.join(partition_folder_name(&name, partition.partition));
-        let config = Rc::new(self.config.topic_defaults.clone());
-        let limits = producer_limits(&self.config);
+        let folder = self.config().log_dir.join(partition_folder_name(&name, partition.partition));
+        let config = Rc::new(self.config().topic_defaults.clone());
+        let limits = producer_limits(&self.config());
         let replica = Replica::new(partition, name, folder, METADATA_LEADER_EPOCH, config, limits);
         self.replicas.borrow_mut().insert(partition, Rc::new(replica));
     }
@@ -140,6 +164,6 @@ impl<R: Runtime> Shard<R> {
             }
         };
         let deleted: Vec<_> = replicas.iter().map(deleted).collect();
-        retire_folders(&self.runtime, &self.config.log_dir, &deleted).await
+        retire_folders(&self.runtime, &self.config().log_dir, &deleted).await
     }
 }

@@ -10,7 +10,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::super::context::RequestContext;
 use super::super::nodes::meant_node;
 use super::super::outcome::Outcome;
-use super::settings::{config_in_force, source_number};
+use super::settings::{source_number, text};
 use crate::base::PartitionIndex;
 use crate::config::{BrokerConfig, DescribedSetting, describe_topic};
 use crate::metadata::{CreateTopicResult, CreatedTopic, NewAssignment, NewTopic, Overrides};
@@ -32,7 +32,7 @@ pub async fn handle<R: Runtime>(
     let answers = match decided.await {
         Ok(results) => {
             let are_shown = header.version >= FIRST_SETTINGS_VERSION;
-            let settings = are_shown.then(|| TopicSettings::new(config_in_force(&context)));
+            let settings = are_shown.then(|| TopicSettings::new(context.shard().config()));
             results.into_iter().map(|result| answer(settings.as_ref(), result)).collect()
         }
         Err(refusal) => request
@@ -93,13 +93,13 @@ fn success(
 
 /// The settings of new topics, as answers show them.
 struct TopicSettings {
-    config: BrokerConfig,
+    config: Rc<BrokerConfig>,
     /// Those of a topic that sets none itself, as most do.
     plain: Vec<CreatableTopicConfigs>,
 }
 
 impl TopicSettings {
-    fn new(config: BrokerConfig) -> TopicSettings {
+    fn new(config: Rc<BrokerConfig>) -> TopicSettings {
         TopicSettings { plain: shown(&config, &Overrides::new()), config }
     }
     fn of(&self, overrides: &Overrides) -> Vec<CreatableTopicConfigs> {
@@ -109,15 +109,15 @@ impl TopicSettings {
 
 fn shown(config: &BrokerConfig, overrides: &Overrides) -> Vec<CreatableTopicConfigs> {
     let mut settings = describe_topic(config, overrides);
-    settings.sort_by_key(|setting| setting.name);
+    settings.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     settings.into_iter().map(|described| setting(described, overrides)).collect()
 }
 
 /// A setting of the topic's own comes back as it was given, `1` for a fraction too, where DescribeConfigs shows `1.0`.
 fn setting(setting: DescribedSetting, overrides: &Overrides) -> CreatableTopicConfigs {
-    let given = overrides.get(setting.name).cloned();
+    let given = overrides.get(&*setting.name).cloned();
     CreatableTopicConfigs::default()
-        .with_name(StrBytes::from_static_str(setting.name))
+        .with_name(text(setting.name))
         .with_value(given.or(setting.value).map(StrBytes::from_string))
         .with_read_only(setting.is_read_only)
         .with_config_source(source_number(setting.source))

@@ -16,7 +16,7 @@ use tracing::level_filters::LevelFilter;
 use super::super::context::RequestContext;
 use super::super::nodes::meant_node;
 use super::super::outcome::Outcome;
-use super::settings::{config_in_force, kind_number, source_number};
+use super::settings::{kind_number, source_number, text};
 use crate::config::{
     BrokerConfig, DescribedSetting, Synonym, describe_broker, describe_broker_defaults, describe_topic,
 };
@@ -45,7 +45,7 @@ pub async fn handle<R: Runtime>(
     let is_known = |resource: &DescribeConfigsResource| {
         matches!(resource.resource_type, TOPIC | BROKER | BROKER_LOGGER | CLIENT_METRICS | GROUP)
     };
-    let config = config_in_force(&context);
+    let config = context.shard().config();
     let all_known = request.resources.iter().all(is_known);
     let describe = |resource: &DescribeConfigsResource| {
         let described = if all_known {
@@ -113,7 +113,7 @@ fn describe<R: Runtime>(
 }
 
 fn own_broker<R: Runtime>(context: &RequestContext<R>, name: &str) -> Result<(), Refusal> {
-    let own = context.shard().config.node_id;
+    let own = context.shard().config().node_id;
     match name.parse::<i32>() {
         Ok(id) if meant_node(context, id) == own => Ok(()),
         Ok(id) => {
@@ -158,7 +158,7 @@ fn wire(
     setting: DescribedSetting,
 ) -> DescribeConfigsResourceResult {
     let result = DescribeConfigsResourceResult::default()
-        .with_name(StrBytes::from_static_str(setting.name))
+        .with_name(text(setting.name))
         .with_value(setting.value.map(StrBytes::from_string))
         .with_read_only(setting.is_read_only)
         .with_config_source(source_number(setting.source))
@@ -174,7 +174,7 @@ fn wire(
 
 fn synonym(synonym: Synonym) -> DescribeConfigsSynonym {
     DescribeConfigsSynonym::default()
-        .with_name(StrBytes::from_static_str(synonym.name))
+        .with_name(text(synonym.name))
         .with_value(synonym.value.map(StrBytes::from_string))
         .with_source(source_number(synonym.source))
 }

@@ -1,19 +1,17 @@
 //! Settings as the admin APIs name them. Source: Kafka's `DescribeConfigsResponse`.
 
-use super::super::context::RequestContext;
-use crate::config::{BrokerConfig, Kind, Source};
-use crate::metadata::ResourceType;
-use crate::runtime::Runtime;
+use std::borrow::Cow;
 
-/// The broker's settings with those that were changed while it runs.
-pub fn config_in_force<R: Runtime>(context: &RequestContext<R>) -> BrokerConfig {
-    let config = &context.shard().config;
-    let image = context.shard().image.borrow();
-    let of_all = image.overrides(ResourceType::Broker, "");
-    let of_this = image.overrides(ResourceType::Broker, &config.node_id.to_string());
-    let changed = config.settings.with_dynamic(of_all.clone(), of_this.clone());
-    // What another version wrote may not be understood here; then it has no effect either.
-    changed.and_then(BrokerConfig::from_settings).unwrap_or_else(|_| BrokerConfig::clone(config))
+use kafka_protocol::protocol::StrBytes;
+
+use crate::config::{Kind, Source};
+
+/// The wire's text, without a copy of what is known when the broker is built.
+pub fn text(text: Cow<'static, str>) -> StrBytes {
+    match text {
+        Cow::Borrowed(text) => StrBytes::from_static_str(text),
+        Cow::Owned(text) => StrBytes::from_string(text),
+    }
 }
 
 /// Number of a place where a value comes from.
@@ -27,8 +25,9 @@ pub fn source_number(source: Source) -> i8 {
     }
 }
 
-/// Number of a setting's type.
-pub fn kind_number(kind: Kind) -> i8 {
+/// Number of a setting's type; 0 where nobody knows it.
+pub fn kind_number(kind: Option<Kind>) -> i8 {
+    let Some(kind) = kind else { return 0 };
     match kind {
         Kind::Boolean => 1,
         Kind::String => 2,

@@ -36,7 +36,7 @@ pub async fn handle<R: Runtime>(
     if misses_cursor || first_partition < 0 {
         return Outcome::answer(&header, &invalid_request(&request));
     }
-    let most = i32::try_from(context.shard().config.max_request_partition_size_limit).unwrap_or(i32::MAX);
+    let most = i32::try_from(context.shard().config().max_request_partition_size_limit).unwrap_or(i32::MAX);
     let limit = request.response_partition_limit.clamp(1, most.max(1));
     let mut page = Page {
         context: &context,

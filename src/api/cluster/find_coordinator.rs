@@ -63,7 +63,7 @@ fn coordinator<R: Runtime>(
     let index = PartitionIndex(coordinator_partition(key, count));
     let partition = TopicPartition { topic_id: topic.id, partition: index };
     let leader = image.partition(partition)?.leader?;
-    let node_id = if leader == context.shard().config.node_id {
+    let node_id = if leader == context.shard().config().node_id {
         serving_node(context, context.owner_of(partition))
     } else {
         BrokerId(leader.0)

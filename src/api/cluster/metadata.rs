@@ -41,7 +41,7 @@ pub async fn handle<R: Runtime>(
         Ok(asked) => asked,
         Err(refusal) => return Outcome::answer(&header, &refusal),
     };
-    let may_create = request.allow_auto_topic_creation && context.shard().config.auto_create_topics_enable;
+    let may_create = request.allow_auto_topic_creation && context.shard().config().auto_create_topics_enable;
     let refused = match &asked {
         Asked::Named(names) if may_create => create_missing(&context, names).await,
         _ => Map::default(),

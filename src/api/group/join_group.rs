@@ -44,7 +44,7 @@ pub async fn handle<R: Runtime>(
         Response::JoinGroup(response) => Some(response),
         _ => None,
     };
-    let joined = match join.check(&GroupSettings::from(&*context.shard().config)) {
+    let joined = match join.check(&GroupSettings::from(&*context.shard().config())) {
         Ok(()) => ask(&context, &request.group_id, Request::JoinGroup(join), pick).await,
         Err(error) => Err(error),
     };

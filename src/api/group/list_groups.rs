@@ -27,7 +27,7 @@ pub async fn handle<R: Runtime>(
     let texts = |texts: &[StrBytes]| texts.iter().map(StrBytes::to_string).collect();
     let list = ListGroups { states: texts(&request.states_filter), types: texts(&request.types_filter) };
     // Where every shard is a broker of its own, the client asks each of them.
-    let own_share = matches!(context.shard().config.advertise, Advertise::Cores { .. });
+    let own_share = matches!(context.shard().config().advertise, Advertise::Cores { .. });
     let mut partitions = coordinators(&context);
     partitions.retain(|partition| !own_share || context.owner_of(*partition) == context.shard().id);
     let pick = |response| match response {

@@ -30,8 +30,8 @@ pub const FEATURES: [Feature; 7] = [
 ];
 
 /// What a cluster begins with, before its first broker registers: the levels of its features, and the `min.insync.replicas` of
-/// all brokers, which Kafka sets along with eligible leader replicas (KIP-966).
-pub fn bootstrap_records() -> Vec<Record> {
+/// all brokers, which Kafka sets along with eligible leader replicas (KIP-966) to what its first broker was started with.
+pub fn bootstrap_records(min_insync_replicas: i32) -> Vec<Record> {
     let levels = FEATURES.iter().filter(|feature| feature.first_level > 0).map(|feature| {
         Record::FeatureLevel(FeatureLevelRecord {
             name: feature.name.to_owned(),
@@ -42,7 +42,7 @@ pub fn bootstrap_records() -> Vec<Record> {
         resource_type: ResourceType::Broker.number(),
         resource_name: String::new(),
         name: "min.insync.replicas".to_owned(),
-        value: Some("1".to_owned()),
+        value: Some(min_insync_replicas.to_string()),
     });
     levels.chain([min_isr]).collect()
 }

@@ -27,7 +27,7 @@ impl Cluster {
         };
         let image = Image::new(ClusterId("syDzRf1BQBGT_i-H5KpMeA".into()));
         let mut cluster = Cluster { image, config, log: Vec::new() };
-        cluster.write(bootstrap_records());
+        cluster.write(bootstrap_records(1));
         cluster.start(true);
         cluster
     }

@@ -41,7 +41,7 @@ pub async fn handle<R: Runtime>(
         Ok(plan) => plan,
         Err(error) => return encoded(&header, refused(error, FetchSessionId::NONE)),
     };
-    let bytes_max = u64::try_from(request.max_bytes).unwrap_or(0).min(shard.config.fetch_max_bytes as u64);
+    let bytes_max = u64::try_from(request.max_bytes).unwrap_or(0).min(shard.config().fetch_max_bytes as u64);
     let bytes_min = u64::try_from(request.min_bytes).unwrap_or(0).min(bytes_max);
     let deadline =
         shard.runtime.now() + Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));

@@ -62,7 +62,7 @@ impl Answer {
         let code = append_code(&refused);
         let mut response = refusal(index, code);
         if code == ErrorCode::NotLeaderOrFollower.code() {
-            let leader = BrokerId(context.shard().config.node_id.0);
+            let leader = BrokerId(context.shard().config().node_id.0);
             response = response.with_current_leader(LeaderIdAndEpoch::default().with_leader_id(leader));
         }
         Answer { response, log_start_of: tells_log_start_offset(&refused).then_some(partition) }
