@@ -72,6 +72,12 @@ pub fn begin<R: Runtime>(
         RequestKind::DescribeConfigs(request) => {
             Box::pin(admin::describe_configs::handle(context, header, request))
         }
+        RequestKind::AlterConfigs(request) => {
+            Box::pin(admin::alter_configs::handle(context, header, request))
+        }
+        RequestKind::IncrementalAlterConfigs(request) => {
+            Box::pin(admin::incremental_alter_configs::handle(context, header, request))
+        }
         RequestKind::OffsetCommit(request) => {
             Box::pin(group::offset_commit::handle(context, header, request))
         }

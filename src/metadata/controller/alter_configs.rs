@@ -1,6 +1,6 @@
 use super::refusal::refusal;
 use super::{Controller, Decision};
-use crate::base::{NodeId, Set};
+use crate::base::{Map, NodeId, Set};
 use crate::metadata::image::{ConfigResource, Overrides, ResourceType};
 use crate::metadata::records::{ConfigRecord, Record};
 use crate::metadata::topic_name::check_topic_name;
@@ -39,26 +39,48 @@ refusal! {
         InvalidTopicException = 17,
         InvalidConfig = 40,
         InvalidRequest = 42,
-        BrokerIdNotRegistered = 102,
+        PolicyViolation = 44,
     }
 }
 
+/// Most settings that one request may change. Source: Kafka's `MAX_RECORDS_PER_USER_OP`.
+const RECORDS_PER_REQUEST_MAX: usize = 10_000;
+
 impl Controller<'_> {
     /// Decides on the settings of each resource by itself, all of one resource or none. A value equal to the default is still
-    /// set: it stays when the default changes (K132). Source: Kafka's `ConfigurationControlManager`.
+    /// set: it stays when the default changes (K132). A resource that stands in the request twice is refused, each time.
+    /// Source: Kafka's `ConfigurationControlManager`, `ConfigAdminManager.preprocess`.
     pub fn alter_configs(
         &self,
         changes: &[ConfigChange],
         validate_only: bool,
     ) -> Decision<Vec<AlterConfigResult>> {
+        let mut seen: Map<&ConfigResource, usize> = Map::default();
+        for change in changes {
+            *seen.entry(&change.resource).or_default() += 1;
+        }
         let mut records = Vec::new();
-        let answer = changes
+        let mut answer: Vec<AlterConfigResult> = changes
             .iter()
             .map(|change| {
-                let result = self.alter(change).map(|altered| records.extend(altered));
+                let result = match seen[&change.resource] {
+                    1 => self.alter(change).map(|altered| records.extend(altered)),
+                    _ => Err(AlterConfigError::InvalidRequest(
+                        "the resource stands in the request more than once".to_owned(),
+                    )),
+                };
                 AlterConfigResult { resource: change.resource.clone(), result }
             })
             .collect();
+        if records.len() > RECORDS_PER_REQUEST_MAX {
+            for result in answer.iter_mut().filter(|answer| answer.result.is_ok()) {
+                result.result = Err(AlterConfigError::PolicyViolation(format!(
+                    "the request changes {} settings; one request may change {RECORDS_PER_REQUEST_MAX} at most",
+                    records.len()
+                )));
+            }
+            records.clear();
+        }
         if validate_only {
             records.clear();
         }
@@ -67,7 +89,7 @@ impl Controller<'_> {
 
     fn alter(&self, change: &ConfigChange) -> Result<Vec<Record>, AlterConfigError> {
         let resource = &change.resource;
-        self.check_resource(resource)?;
+        self.check_name(resource)?;
         let before = self.image.overrides(resource.resource_type, &resource.name);
         let mut after = if change.replaces_all { Overrides::new() } else { before.clone() };
         let mut named: Set<&str> = Set::default();
@@ -82,7 +104,8 @@ impl Controller<'_> {
                 None => after.remove(name),
             };
         }
-        self.check_overrides(resource, &after)?;
+        self.check_overrides(resource, &named, before, &after)?;
+        self.check_exists(resource)?;
 
         // A broker reads its settings anew when it is told the same once more: files that they name may have changed.
         let again = resource.resource_type == ResourceType::Broker;
@@ -104,33 +127,38 @@ impl Controller<'_> {
         Ok(set.chain(taken_back).map(record).collect())
     }
 
-    fn check_resource(&self, resource: &ConfigResource) -> Result<(), AlterConfigError> {
-        use AlterConfigError::{
-            BrokerIdNotRegistered, InvalidRequest, InvalidTopicException, UnknownTopicOrPartition,
-        };
+    /// Whether a resource may have this name at all.
+    fn check_name(&self, resource: &ConfigResource) -> Result<(), AlterConfigError> {
+        use AlterConfigError::{InvalidRequest, InvalidTopicException};
         let name = resource.name.as_str();
         match resource.resource_type {
             ResourceType::Topic if name.is_empty() => {
                 Err(InvalidRequest("a topic must be named; there are no settings of all topics".to_owned()))
             }
-            ResourceType::Topic => {
-                check_topic_name(name).map_err(InvalidTopicException)?;
-                match self.image.topic_id(name) {
-                    Some(_) => Ok(()),
-                    None => Err(UnknownTopicOrPartition(format!("there is no topic '{name}'"))),
-                }
-            }
+            ResourceType::Topic => check_topic_name(name).map_err(InvalidTopicException),
             ResourceType::Broker if name.is_empty() => Ok(()),
             ResourceType::Broker => match name.parse::<i32>() {
-                Ok(id) if id >= 0 && self.image.broker(NodeId(id)).is_some() => Ok(()),
-                Ok(id) if id >= 0 => Err(BrokerIdNotRegistered(format!("broker {id} is not registered"))),
-                _ => Err(InvalidRequest(format!("'{name}' is no broker's number"))),
+                Ok(id) if NodeId(id) == self.config.node_id => Ok(()),
+                Ok(id) => Err(InvalidRequest(format!(
+                    "broker {id} was asked for of broker {}, which can change itself only",
+                    self.config.node_id
+                ))),
+                Err(_) => Err(InvalidRequest(format!("'{name}' is no broker's number"))),
             },
             ResourceType::Group | ResourceType::ClientMetrics if name.is_empty() => {
                 Err(InvalidRequest("the resource must be named".to_owned()))
             }
             ResourceType::Group | ResourceType::ClientMetrics => Ok(()),
         }
+    }
+
+    /// Of the resources that have settings only topics must be there before.
+    fn check_exists(&self, resource: &ConfigResource) -> Result<(), AlterConfigError> {
+        let name = resource.name.as_str();
+        if resource.resource_type == ResourceType::Topic && self.image.topic_id(name).is_none() {
+            return Err(AlterConfigError::UnknownTopicOrPartition(format!("there is no topic '{name}'")));
+        }
+        Ok(())
     }
 
     fn value_after(

@@ -1,8 +1,13 @@
 use super::Controller;
 use super::alter_configs::AlterConfigError;
+use crate::base::Set;
 use crate::config::keys::{broker_key, topic_key};
-use crate::config::{Kind, Update, check_broker_setting};
+use crate::config::{Kind, Scope, check_dynamic_setting};
 use crate::metadata::image::{ConfigResource, Overrides, ResourceType};
+
+/// With eligible leader replicas this is the same for all brokers, and always set (KIP-966).
+const MIN_ISR: &str = "min.insync.replicas";
+const ELR_FEATURE: &str = "eligible.leader.replicas.version";
 
 impl Controller<'_> {
     /// Says what is wrong with all the settings of a topic.
@@ -10,28 +15,68 @@ impl Controller<'_> {
         self.config.validate_topic(overrides).map_err(|error| error.to_string())
     }
 
-    /// Checks all the settings that a resource would have. Wrong settings of a broker are an invalid request, those of a topic an
-    /// invalid config, as in Kafka.
+    /// Checks the settings that a resource had `before` and would have `after` those `named` have changed. Wrong settings of a
+    /// broker are an invalid request, those of a topic an invalid config, as in Kafka.
     pub(super) fn check_overrides(
         &self,
         resource: &ConfigResource,
-        overrides: &Overrides,
+        named: &Set<&str>,
+        before: &Overrides,
+        after: &Overrides,
     ) -> Result<(), AlterConfigError> {
         match resource.resource_type {
-            ResourceType::Topic => {
-                self.check_topic_overrides(overrides).map_err(AlterConfigError::InvalidConfig)
+            ResourceType::Topic => self.check_topic_overrides(after).map_err(AlterConfigError::InvalidConfig),
+            ResourceType::Broker => {
+                self.check_broker_overrides(resource, named, after)
+                    .map_err(AlterConfigError::InvalidRequest)?;
+                self.check_min_isr(resource, named, before, after)
             }
-            ResourceType::Broker => overrides
-                .iter()
-                .try_for_each(|(name, text)| check_dynamic(name, text, resource.name.is_empty()))
-                .map_err(AlterConfigError::InvalidRequest),
-            ResourceType::Group | ResourceType::ClientMetrics => match overrides.keys().next() {
+            ResourceType::Group | ResourceType::ClientMetrics => match after.keys().next() {
                 Some(name) => Err(AlterConfigError::InvalidConfig(format!(
                     "{name} is unknown: this version has no settings of groups and client metrics"
                 ))),
                 None => Ok(()),
             },
         }
+    }
+
+    /// Looks at each setting that changes, then at what the broker would make of all of them.
+    fn check_broker_overrides(
+        &self,
+        resource: &ConfigResource,
+        named: &Set<&str>,
+        after: &Overrides,
+    ) -> Result<(), String> {
+        let scope = if resource.name.is_empty() { Scope::AllBrokers } else { Scope::OneBroker };
+        for (name, text) in after.iter().filter(|(name, _)| named.contains(name.as_str())) {
+            check_dynamic_setting(name, text, scope).map_err(|error| error.to_string())?;
+        }
+        let node_id = self.config.node_id.to_string();
+        let (of_all, of_this) = match scope {
+            Scope::AllBrokers => (after, self.image.overrides(ResourceType::Broker, &node_id)),
+            Scope::OneBroker => (self.image.overrides(ResourceType::Broker, ""), after),
+        };
+        self.config.with_dynamic(of_all, of_this).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn check_min_isr(
+        &self,
+        resource: &ConfigResource,
+        named: &Set<&str>,
+        before: &Overrides,
+        after: &Overrides,
+    ) -> Result<(), AlterConfigError> {
+        if self.image.feature_level(ELR_FEATURE) == 0 {
+            return Ok(());
+        }
+        let message = if !resource.name.is_empty() && named.contains(MIN_ISR) {
+            "can be set for all brokers at once only"
+        } else if resource.name.is_empty() && before.contains_key(MIN_ISR) && !after.contains_key(MIN_ISR) {
+            "of all brokers can be changed, but not taken back"
+        } else {
+            return Ok(());
+        };
+        Err(AlterConfigError::InvalidConfig(format!("{MIN_ISR} {message}, since {ELR_FEATURE} is on")))
     }
 
     /// Default of a setting that is a list, as text; `None`: it is none, or unknown.
@@ -42,17 +87,5 @@ impl Controller<'_> {
             ResourceType::Group | ResourceType::ClientMetrics => None,
         };
         key.filter(|key| key.kind == Kind::List).map(|key| key.default.unwrap_or(""))
-    }
-}
-
-/// Says what is wrong with a broker's setting that is to change while the broker runs.
-fn check_dynamic(name: &str, text: &str, for_all_brokers: bool) -> Result<(), String> {
-    check_broker_setting(name, text).map_err(|error| error.to_string())?;
-    match broker_key(name).map(|key| key.update) {
-        Some(Update::ReadOnly) => Err(format!("{name} cannot be changed while the broker runs")),
-        Some(Update::PerBroker) if for_all_brokers => {
-            Err(format!("{name} can be changed for each broker, not for all at once"))
-        }
-        _ => Ok(()),
     }
 }

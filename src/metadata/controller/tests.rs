@@ -3,9 +3,11 @@ use uuid::Uuid;
 use super::*;
 use crate::base::seeded::for_each_seed;
 use crate::base::{ClusterId, Map, Offset, ProducerId, TopicName};
-use crate::metadata::image::{ConfigResource, ResourceType};
+use crate::metadata::image::ResourceType;
 use crate::metadata::records::{BrokerEndpoint, LeaderChange, PartitionChangeRecord};
 use crate::metadata::topic_name::{METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC};
+
+mod configs;
 
 const NODE: NodeId = NodeId(7);
 
@@ -367,81 +369,6 @@ fn producer_ids_are_given_in_blocks_and_never_again() {
     });
     cluster.write(vec![last]);
     assert!(cluster.controller().allocate_producer_ids().is_err());
-}
-
-#[test]
-fn a_setting_equal_to_its_default_is_kept_until_taken_back() {
-    let mut cluster = Cluster::new();
-    cluster.create(&[topic("t", 1)]);
-    let change = |operation| ConfigChange {
-        resource: ConfigResource::new(ResourceType::Topic, "t"),
-        operations: vec![("cleanup.policy".to_owned(), operation)],
-        replaces_all: false,
-    };
-    let policy = |cluster: &Cluster| cluster.image.topic_overrides("t").get("cleanup.policy").cloned();
-    assert_eq!(cluster.alter(&[change(ConfigOperation::Set("delete".to_owned()))]), [0]);
-    assert_eq!(policy(&cluster).as_deref(), Some("delete"));
-    cluster.alter(&[change(ConfigOperation::Append("compact".to_owned()))]);
-    assert_eq!(policy(&cluster).as_deref(), Some("delete,compact"));
-    cluster.alter(&[change(ConfigOperation::Subtract("delete".to_owned()))]);
-    assert_eq!(policy(&cluster).as_deref(), Some("compact"));
-    cluster.alter(&[change(ConfigOperation::Delete)]);
-    assert_eq!(policy(&cluster), None);
-    let all = ConfigChange { replaces_all: true, ..change(ConfigOperation::Set("compact".to_owned())) };
-    let mut other = change(ConfigOperation::Delete);
-    other.operations = vec![("retention.ms".to_owned(), ConfigOperation::Set("5".to_owned()))];
-    cluster.alter(&[other]);
-    cluster.alter(&[all]);
-    assert_eq!(cluster.image.topic_overrides("t").len(), 1);
-}
-
-#[test]
-fn settings_are_for_resources_that_exist() {
-    let mut cluster = Cluster::new();
-    let change = |resource_type, name| ConfigChange {
-        resource: ConfigResource::new(resource_type, name),
-        operations: Vec::new(),
-        replaces_all: false,
-    };
-    let changes = [
-        change(ResourceType::Topic, "none"),
-        change(ResourceType::Topic, ""),
-        change(ResourceType::Topic, "a/b"),
-        change(ResourceType::Broker, ""),
-        change(ResourceType::Broker, "7"),
-        change(ResourceType::Broker, "8"),
-        change(ResourceType::Broker, "x"),
-        change(ResourceType::Group, "g"),
-    ];
-    assert_eq!(cluster.alter(&changes), [3, 42, 17, 0, 0, 102, 42, 0]);
-}
-
-#[test]
-fn wrong_settings_change_nothing_of_their_resource() {
-    let mut cluster = Cluster::new();
-    cluster.create(&[topic("t", 1)]);
-    let set = |name: &str, value: &str| (name.to_owned(), ConfigOperation::Set(value.to_owned()));
-    let change = |resource_type, resource, operations| ConfigChange {
-        resource: ConfigResource::new(resource_type, resource),
-        operations,
-        replaces_all: false,
-    };
-    let of_topic = |operations| change(ResourceType::Topic, "t", operations);
-    let of_broker = |resource, name, value| change(ResourceType::Broker, resource, vec![set(name, value)]);
-    let append = ("retention.ms".to_owned(), ConfigOperation::Append("1".to_owned()));
-    let changes = [
-        of_topic(vec![set("retention.ms", "5"), set("segment.bytes", "abc")]),
-        of_topic(vec![set("retention.mss", "5")]),
-        of_topic(vec![set("retention.ms", "5"), set("retention.ms", "6")]),
-        of_topic(vec![append]),
-        of_broker("7", "node.id", "8"),
-        of_broker("", "log.retention.ms", "abc"),
-        change(ResourceType::Group, "g", vec![set("consumer.session.timeout.ms", "1")]),
-        of_broker("", "log.retention.ms", "5000"),
-    ];
-    assert_eq!(cluster.alter(&changes), [40, 40, 42, 40, 42, 42, 40, 0]);
-    assert!(cluster.image.topic_overrides("t").is_empty());
-    assert_eq!(cluster.image.overrides(ResourceType::Broker, "")["log.retention.ms"], "5000");
 }
 
 #[test]
