@@ -8,10 +8,12 @@ mod client;
 mod decisions;
 mod deletions;
 mod durability;
+mod group_member;
 mod groups;
 mod moves;
 mod openings;
 mod peers;
+mod rebalances;
 
 use onrush::runtime::sim::{Simulation, seeds};
 
