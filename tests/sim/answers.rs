@@ -7,10 +7,11 @@ use kafka_protocol::messages::delete_records_request::{DeleteRecordsPartition, D
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::fetch_response::PartitionData;
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::produce_response::PartitionProduceResponse;
 use kafka_protocol::messages::{
-    DeleteRecordsRequest, FetchRequest, ListOffsetsRequest, ProduceRequest, TransactionalId,
+    DeleteRecordsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest, TransactionalId,
 };
 use kafka_protocol::protocol::StrBytes;
 
@@ -198,6 +199,35 @@ fn aborted_transactions_are_null_unless_committed_records_were_looked_for() {
         assert_eq!(list(fetch(&mut client, 1, 1024, &[(0, 7)]).await?), (1, None));
         assert_eq!(list(fetch(&mut client, 0, 1024, &[(9, 0)]).await?), (3, Some(0)));
         assert_eq!(list(fetch(&mut client, 2, 1024, &[(0, 0)]).await?), (-1, Some(0)), "no such level");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_topic_that_is_asked_for_is_unknown_once_and_then_there() {
+    with_broker(async |mut client| {
+        for version in 0..=13 {
+            let mut ask = async |name: &str, may_create: bool| {
+                let topic = MetadataRequestTopic::default().with_name(Some(topic_name(name)));
+                let request = MetadataRequest::default()
+                    .with_topics(Some(vec![topic]))
+                    .with_allow_auto_topic_creation(may_create);
+                let topic = client.call(version, &request).await?.topics.remove(0);
+                Ok::<_, Lost>((topic.error_code, topic.partitions.len(), topic.topic_id.is_nil()))
+            };
+            let has_no_id = version < 10;
+            let name = format!("asked.in-{version}");
+            if version >= 4 {
+                assert_eq!(ask(&name, false).await?, (3, 0, true), "{version}");
+                assert_eq!(ask(&name, false).await?, (3, 0, true), "{version}: not made");
+            }
+            assert_eq!(ask(&name, true).await?, (3, 0, true), "{version}");
+            assert_eq!(ask(&name, true).await?, (0, 3, has_no_id), "{version}");
+            for _ in 0..2 {
+                assert_eq!(ask("no topic", true).await?, (17, 0, true), "{version}");
+                assert_eq!(ask(&name.replace('.', "_"), true).await?, (3, 0, true), "{version}: too like");
+            }
+        }
         Ok(())
     });
 }

@@ -1,9 +1,9 @@
 //! Metadata (key 3), versions 0 to 13: brokers with racks, controller (1), cluster id (2), creation on demand (4), offline
 //! replicas (5), leader epochs (7), allowed operations (8), topic ids KIP-516 (10, asked for from 12 on), top error (13).
 //!
-//! Differs from Kafka on purpose: a topic that the request brings into being is there in its answer; Kafka answers error 3 first.
-//! One that can't be made says why (17), where Kafka stays with error 3. A topic without name and id is refused with 42, where
-//! Kafka's handler fails with -1.
+//! A topic that the request brings into being is answered with error 3, as in Kafka, and is there when the client asks again:
+//! here at once. Differs from Kafka on purpose: a topic without name and id is refused with 42, where Kafka's handler fails
+//! with -1.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ use super::super::creation::create_missing;
 use super::super::nodes::{Node, nodes, placement};
 use super::super::operations;
 use super::super::outcome::Outcome;
-use crate::base::{Map, Set, TopicId, TopicPartition};
+use crate::base::{Set, TopicId, TopicPartition};
 use crate::metadata::{Image, TopicImage, check_topic_name, is_internal_topic};
 use crate::protocol::{ErrorCode, RequestHeader};
 use crate::runtime::Runtime;
@@ -42,13 +42,13 @@ pub async fn handle<R: Runtime>(
         Err(refusal) => return Outcome::answer(&header, &refusal),
     };
     let may_create = request.allow_auto_topic_creation && context.shard().config().auto_create_topics_enable;
-    let refused = match &asked {
+    let made = match &asked {
         Asked::Named(names) if may_create => create_missing(&context, names).await,
-        _ => Map::default(),
+        _ => Set::default(),
     };
     let topic_operations =
         if request.include_topic_authorized_operations { operations::TOPIC } else { operations::NOT_ASKED };
-    let answer = Answer { context: &context, nodes: nodes(&context), topic_operations, refused };
+    let answer = Answer { context: &context, nodes: nodes(&context), topic_operations, made };
     let topics = answer.topics(&asked);
     let cluster_operations = CLUSTER_OPERATIONS_VERSIONS.contains(&header.version)
         && request.include_cluster_authorized_operations;
@@ -125,8 +125,8 @@ struct Answer<'a, R: Runtime> {
     context: &'a RequestContext<R>,
     nodes: Vec<Node>,
     topic_operations: i32,
-    /// Topics that could not be made on demand.
-    refused: Map<String, ErrorCode>,
+    /// Topics that this request has brought, or could not bring, into being.
+    made: Set<String>,
 }
 
 impl<R: Runtime> Answer<'_, R> {
@@ -136,8 +136,9 @@ impl<R: Runtime> Answer<'_, R> {
             Asked::All => image.topics().map(|topic| self.found(topic)).collect(),
             Asked::Named(names) => names
                 .iter()
-                .map(|name| {
-                    image.topic_named(name).map_or_else(|| self.missing(name), |topic| self.found(topic))
+                .map(|name| match image.topic_named(name).filter(|_| !self.made.contains(*name)) {
+                    Some(topic) => self.found(topic),
+                    None => self.missing(name),
                 })
                 .collect(),
             Asked::Identified(ids) => {
@@ -178,10 +179,9 @@ impl<R: Runtime> Answer<'_, R> {
     }
 
     fn missing(&self, name: &str) -> MetadataResponseTopic {
-        let code = match self.refused.get(name) {
-            Some(code) => *code,
-            None if check_topic_name(name).is_err() => ErrorCode::InvalidTopicException,
-            None => ErrorCode::UnknownTopicOrPartition,
+        let code = match check_topic_name(name) {
+            Ok(()) => ErrorCode::UnknownTopicOrPartition,
+            Err(_) => ErrorCode::InvalidTopicException,
         };
         MetadataResponseTopic::default()
             .with_error_code(code.code())
