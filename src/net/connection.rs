@@ -78,11 +78,8 @@ pub async fn serve_connection<R: Runtime>(
 ) {
     let shard = router.shard.clone();
     let peer = stream.ends().peer;
-    let context = Rc::new(RequestContext {
-        router: router.clone(),
-        facts: RefCell::new(facts),
-        peer_address: peer,
-    });
+    let context =
+        Rc::new(RequestContext { router: router.clone(), facts: RefCell::new(facts), peer_address: peer });
     let now = shard.runtime.now();
     let mut connection = Connection {
         idle: Box::pin(shard.runtime.sleep_until(now + connection_idle_max(&shard.config()))),
@@ -106,7 +103,10 @@ pub async fn serve_connection<R: Runtime>(
         let facts = connection.context.facts.borrow().clone();
         let unread = connection.buffer.bytes;
         match connection.stream.detach() {
-            Ok(parcel) => return router.hand_over(owner, MovedConnection { parcel, unread, facts }),
+            Ok(parcel) => {
+                tracing::debug!(%peer, to_shard = %owner, "connection moved");
+                return router.hand_over(owner, MovedConnection { parcel, unread, facts });
+            }
             Err(trouble) => tracing::warn!(%peer, %trouble, "a connection could not be moved"),
         }
     } else if let End::Lost(trouble) = end {

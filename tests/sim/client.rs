@@ -1,5 +1,6 @@
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -19,6 +20,67 @@ use onrush::runtime::{SendQueue, SendSegment, Stream};
 #[derive(Debug)]
 pub struct Lost;
 
+/// Makes the client's end of connections, in the simulation or on this machine's loopback.
+pub trait Dialer {
+    type Socket: Socket;
+    async fn dial(&self, address: SocketAddr) -> Result<Self::Socket, Lost>;
+}
+
+/// The client's end of one connection.
+pub trait Socket {
+    async fn send(&mut self, bytes: Bytes) -> Result<(), Lost>;
+    /// Appends what has come, at least a byte.
+    async fn receive(&mut self, buffer: &mut BytesMut) -> Result<(), Lost>;
+}
+
+impl Dialer for SimRuntime {
+    type Socket = SimStream;
+    async fn dial(&self, address: SocketAddr) -> Result<SimStream, Lost> {
+        self.connect(address).await.map_err(|_| Lost)
+    }
+}
+
+impl Socket for SimStream {
+    async fn send(&mut self, bytes: Bytes) -> Result<(), Lost> {
+        let mut queue = SendQueue::new();
+        queue.push(SendSegment::Memory(bytes));
+        Stream::send(self, &mut queue).await.map_err(|_| Lost)
+    }
+    async fn receive(&mut self, buffer: &mut BytesMut) -> Result<(), Lost> {
+        buffer.reserve(4096);
+        match poll_fn(|context| self.poll_read(context, buffer)).await {
+            Ok(0) | Err(_) => Err(Lost),
+            Ok(_) => Ok(()),
+        }
+    }
+}
+
+/// Dials real sockets; they block, for a test that has a thread to itself.
+pub struct Loopback;
+
+impl Dialer for Loopback {
+    type Socket = TcpStream;
+    async fn dial(&self, address: SocketAddr) -> Result<TcpStream, Lost> {
+        TcpStream::connect(address).map_err(|_| Lost)
+    }
+}
+
+impl Socket for TcpStream {
+    async fn send(&mut self, bytes: Bytes) -> Result<(), Lost> {
+        self.write_all(&bytes).map_err(|_| Lost)
+    }
+    async fn receive(&mut self, buffer: &mut BytesMut) -> Result<(), Lost> {
+        let mut piece = [0; 4096];
+        match self.read(&mut piece) {
+            Ok(0) | Err(_) => Err(Lost),
+            Ok(read) => {
+                buffer.put_slice(&piece[..read]);
+                Ok(())
+            }
+        }
+    }
+}
+
 /// What the broker answered about one partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer<T> {
@@ -35,16 +97,16 @@ pub struct Line {
 }
 
 /// A client's connection, on which each request waits for its answer.
-pub struct Client {
-    stream: SimStream,
+pub struct Client<S = SimStream> {
+    socket: S,
     received: BytesMut,
     last_correlation_id: i32,
 }
 
-impl Client {
-    pub async fn connect(runtime: &SimRuntime, address: SocketAddr) -> Result<Client, Lost> {
-        let stream = runtime.connect(address).await.map_err(|_| Lost)?;
-        Ok(Client { stream, received: BytesMut::new(), last_correlation_id: 0 })
+impl<S: Socket> Client<S> {
+    pub async fn connect(dialer: &impl Dialer<Socket = S>, address: SocketAddr) -> Result<Client<S>, Lost> {
+        let socket = dialer.dial(address).await?;
+        Ok(Client { socket, received: BytesMut::new(), last_correlation_id: 0 })
     }
 
     pub async fn call<Q: Request>(&mut self, version: i16, request: &Q) -> Result<Q::Response, Lost> {
@@ -60,9 +122,7 @@ impl Client {
         request.encode(&mut frame, version).expect("the request has its version's fields");
         let length = i32::try_from(frame.len() - 4).expect("requests are small");
         frame[..4].copy_from_slice(&length.to_be_bytes());
-        let mut queue = SendQueue::new();
-        queue.push(SendSegment::Memory(frame.freeze()));
-        self.stream.send(&mut queue).await.map_err(|_| Lost)?;
+        self.socket.send(frame.freeze()).await?;
         let mut answer = self.receive_frame().await?;
         let header = ResponseHeader::decode(&mut answer, Q::Response::header_version(version))
             .expect("the broker's headers can be read");
@@ -79,15 +139,11 @@ impl Client {
                     return Ok(self.received.split_to(length).freeze());
                 }
             }
-            self.received.reserve(4096);
-            match poll_fn(|context| self.stream.poll_read(context, &mut self.received)).await {
-                Ok(0) | Err(_) => return Err(Lost),
-                Ok(_) => {}
-            }
+            self.socket.receive(&mut self.received).await?;
         }
     }
 
-    /// How many partitions of a topic have a leader; the topic is made when it is missing.
+    /// How many partitions of a topic have a leader; the topic is made when it is missing, for whoever asks again.
     pub async fn partitions_with_leader(&mut self, topic: &str) -> Result<usize, Lost> {
         let name = MetadataRequestTopic::default().with_name(Some(topic_name(topic)));
         let request =

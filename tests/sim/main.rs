@@ -1,6 +1,6 @@
 //! Whole brokers on simulated machines: clients talk to them through the simulated network while power fails, processes
 //! are killed and disks misbehave. Every scenario runs twice with each seed and must leave the same trace.
-//! `SEED=7 cargo test --test sim` repeats one seed.
+//! `SEED=7 cargo test --test sim` repeats one seed. One scenario (`moves`) runs on glommio, real sockets and a real folder too.
 
 mod answers;
 mod broker;
@@ -10,6 +10,8 @@ mod deletions;
 mod durability;
 mod group_member;
 mod groups;
+mod loopback_broker;
+mod move_count;
 mod moves;
 mod openings;
 mod peers;
