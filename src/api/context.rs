@@ -21,6 +21,6 @@ impl<R: Runtime> RequestContext<R> {
     }
     /// The shard that owns `partition`.
     pub fn owner_of(&self, partition: TopicPartition) -> ShardId {
-        shard_of(partition, self.router.count())
+        shard_of(partition, self.router.owner_count())
     }
 }

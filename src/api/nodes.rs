@@ -64,7 +64,7 @@ fn node_of_shard(node_id: NodeId, shard: ShardId) -> NodeId {
 /// The broker that a client means by `id`: whatever shard it names, that is this broker.
 pub fn meant_node<R: Runtime>(context: &RequestContext<R>, id: i32) -> NodeId {
     let own = context.shard().config().node_id;
-    let shards = (0..context.router.count()).map(ShardId);
+    let shards = (0..context.router.owner_count()).map(ShardId);
     let is_own = shards.map(|shard| serving_node(context, shard)).any(|node| node.0 == id);
     if is_own { own } else { NodeId(id) }
 }

@@ -13,16 +13,18 @@ pub fn serve(config: BrokerConfig) -> Result<(), String> {
     let signals = Signals::block().map_err(|error| format!("signals cannot be set up: {error}"))?;
     let machine = check::machine().map_err(|reasons| reasons.join("; "))?;
     machine.remarks.iter().for_each(|remark| tracing::warn!("{remark}"));
-    let cores = cores(&config)?;
+    let usable = choose_cores(None).map_err(|trouble| trouble.to_string())?;
+    let cores = shard_cores(&usable, &config)?;
     let reactor = ReactorSettings {
         spin_before_park: Duration::from_micros(config.spin_before_park_us),
         ..ReactorSettings::default()
     };
-    let count = u16::try_from(cores.len()).expect("shards are at most SHARDS_MAX");
+    let owners = cores.len() - usize::from(config.router_core.is_some());
+    let owner_count = u16::try_from(owners).expect("shards are at most SHARDS_MAX");
     let listeners = bound_listeners(&config)?;
     let (stop_sender, stop) = mailbox(1);
     let (outcome_sender, outcome) = std::sync::mpsc::channel();
-    let works = shard_works(&config, count, &listeners, stop, outcome_sender);
+    let works = shard_works(&config, owner_count, &listeners, stop, outcome_sender);
     let shards = run(
         &cores,
         reactor,
@@ -44,15 +46,65 @@ pub fn serve(config: BrokerConfig) -> Result<(), String> {
     outcome.try_iter().find_map(Result::err).map_or(Ok(()), Err)
 }
 
-fn cores(config: &BrokerConfig) -> Result<Vec<usize>, String> {
-    let usable = choose_cores(None).map_err(|trouble| trouble.to_string())?;
-    match &config.cores {
-        Cores::All => Ok(usable.into_iter().take(SHARDS_MAX).collect()),
-        Cores::Only(cores) => match cores.iter().find(|core| !usable.contains(core)) {
-            Some(core) => {
-                Err(format!("onrush.cores names core {core}, but this process may use only {usable:?}"))
-            }
-            None => Ok(cores.clone()),
-        },
+/// The cores of the shards, in their order: those that own partitions and, behind them, the router's own where it has one.
+/// `usable`: what this process may run on.
+/// Errors: a core that is not usable, no core left for a shard, too many shards.
+fn shard_cores(usable: &[usize], config: &BrokerConfig) -> Result<Vec<usize>, String> {
+    let check = |key: &str, core: usize| match usable.contains(&core) {
+        true => Ok(core),
+        false => Err(format!("{key} names core {core}, but this process may use only {usable:?}")),
+    };
+    let router_core = config.router_core.map(|core| check("onrush.router.core", core)).transpose()?;
+    let mut cores = match &config.cores {
+        Cores::All => usable
+            .iter()
+            .copied()
+            .filter(|core| Some(*core) != router_core)
+            .take(SHARDS_MAX - usize::from(router_core.is_some()))
+            .collect(),
+        Cores::Only(cores) => {
+            cores.iter().map(|core| check("onrush.cores", *core)).collect::<Result<Vec<usize>, String>>()?
+        }
+    };
+    if cores.is_empty() {
+        return Err("onrush.router.core takes the only core that this process may use".to_owned());
+    }
+    cores.extend(router_core);
+    match cores.len() {
+        ..=SHARDS_MAX => Ok(cores),
+        count => Err(format!("{count} cores are named, but one broker has at most {SHARDS_MAX} shards")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::config::Settings;
+
+    fn placed(usable: &[usize], settings: &[(&str, &str)]) -> Result<Vec<usize>, String> {
+        let settings: BTreeMap<String, String> =
+            settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let settings = Settings::from_static(settings).expect("the test's settings hold");
+        shard_cores(usable, &BrokerConfig::from_settings(settings).expect("they agree"))
+    }
+
+    #[test]
+    fn the_routers_own_core_stands_last_and_gets_no_other_shard() {
+        let router = ("onrush.router.core", "1");
+        assert_eq!(placed(&[0, 1, 2, 3], &[]), Ok(vec![0, 1, 2, 3]));
+        assert_eq!(placed(&[0, 1, 2, 3], &[router]), Ok(vec![0, 2, 3, 1]));
+        assert_eq!(placed(&[0, 1, 2, 3], &[router, ("onrush.cores", "3")]), Ok(vec![3, 1]));
+        let many: Vec<usize> = (0..SHARDS_MAX + 5).collect();
+        assert_eq!(placed(&many, &[router]).map(|cores| cores.len()), Ok(SHARDS_MAX));
+    }
+
+    #[test]
+    fn cores_that_are_not_there_are_refused_by_the_name_of_their_setting() {
+        let refusal = |usable: &[usize], setting| placed(usable, &[setting]).expect_err("refused");
+        assert!(refusal(&[0, 2], ("onrush.cores", "0-1")).starts_with("onrush.cores names core 1"));
+        assert!(refusal(&[0, 2], ("onrush.router.core", "1")).starts_with("onrush.router.core names core 1"));
+        assert!(refusal(&[1], ("onrush.router.core", "1")).contains("the only core"));
     }
 }

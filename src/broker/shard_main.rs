@@ -21,10 +21,11 @@ pub struct ShardWork<R: Runtime> {
     outcome: mpsc::Sender<Result<(), String>>,
 }
 
-/// The work of each of a broker's shards, in their order.
+/// The work of each of a broker's shards, in their order: `owner_count` that own partitions and, with `onrush.router.core`, one
+/// that only accepts connections.
 pub fn shard_works<R: Runtime>(
     config: &BrokerConfig,
-    count: u16,
+    owner_count: u16,
     listeners: &[BoundListener],
     stop: mailbox::Receiver<()>,
     outcome: mpsc::Sender<Result<(), String>>,
@@ -37,7 +38,7 @@ pub fn shard_works<R: Runtime>(
         stop: stop.take(),
         outcome: outcome.clone(),
     };
-    links(count).into_iter().map(work).collect()
+    links(owner_count, config.router_core.is_some()).into_iter().map(work).collect()
 }
 
 /// Runs one shard from start to stop. Shard 0 opens the data folder, brings every shard up to date, listens, and at the

@@ -79,7 +79,9 @@ pub async fn start_cluster<R: Runtime>(
     let shard = router.shard.clone();
     let config = shard.config().clone();
     // First of all: a port that is taken leaves the folder as it was.
-    let (listening, endpoints) = listen(router, listeners).await?;
+    let bound = listeners.to_vec();
+    let listening = router.at(router.entrance(), |router| async move { listen(&router, &bound).await });
+    let endpoints = listening.await.unwrap_or(Ok(Vec::new())).map_err(StartRefusal::Trouble)?;
     let opened = LogFolder::open(shard.runtime.clone(), &config.log_dir, config.node_id, None).await;
     let (folder, found) = opened.map_err(StartRefusal::Folder)?;
     shard.folder.set(folder).unwrap_or_else(|_| panic!("the data folder is opened once"));
@@ -93,9 +95,11 @@ pub async fn start_cluster<R: Runtime>(
     folder.remove_deleted(found.to_delete, Duration::ZERO);
     set_strays_aside(router, folder, &found.partitions).await?;
     enter_cluster(router, endpoints, folder.directory_id(), found.was_clean).await?;
-    for (index, listener) in listening {
-        shard.runtime.spawn(Lane::Data, accept_connections(router.clone(), listener, index));
-    }
+    let serving = router.on(router.entrance(), |shard| {
+        shard.serving.give();
+        async {}
+    });
+    serving.await;
     listen_on_every_shard(router, &config, listeners).await?;
     for owner in router.shards() {
         drop(router.on(owner, |shard| {
@@ -106,7 +110,7 @@ pub async fn start_cluster<R: Runtime>(
             async {}
         }));
     }
-    say_started(&config, router.count(), &shard.image.borrow());
+    say_started(&config, router.owner_count(), &shard.image.borrow());
     Ok(())
 }
 
@@ -177,15 +181,12 @@ async fn set_strays_aside<R: Runtime>(
     Ok(())
 }
 
-/// Open listeners with the places of their settings, and what they are advertised as.
-type Listening<R> = (Vec<(usize, <R as Runtime>::Listener)>, Vec<BrokerEndpoint>);
-
-/// Begins to listen on every address. IPv6 may be missing where IPv4 is there too.
+/// Begins to listen on every address, on the shard that calls, and gives what is to be advertised; connections are taken once
+/// the shard is told that the broker serves. IPv6 may be missing where IPv4 is there too.
 async fn listen<R: Runtime>(
     router: &Rc<Router<R>>,
     listeners: &[BoundListener],
-) -> Result<Listening<R>, StartRefusal> {
-    let mut listening = Vec::new();
+) -> Result<Vec<BrokerEndpoint>, Trouble> {
     let mut endpoints = Vec::new();
     for (index, bound) in listeners.iter().enumerate() {
         let mut port = 0;
@@ -197,12 +198,12 @@ async fn listen<R: Runtime>(
             match listen_patiently(&router.shard.runtime, address).await {
                 Ok(listener) => {
                     port = listener.local_address().port();
-                    listening.push((index, listener));
+                    accept_once_serving(router, listener, index);
                 }
                 Err(trouble) if place > 0 && address.is_ipv6() => {
                     tracing::info!(%trouble, "listening without IPv6")
                 }
-                Err(trouble) => return Err(StartRefusal::Trouble(trouble)),
+                Err(trouble) => return Err(trouble),
             }
         }
         endpoints.push(BrokerEndpoint {
@@ -212,7 +213,15 @@ async fn listen<R: Runtime>(
             security_protocol: PLAINTEXT,
         });
     }
-    Ok((listening, endpoints))
+    Ok(endpoints)
+}
+
+fn accept_once_serving<R: Runtime>(router: &Rc<Router<R>>, listener: R::Listener, index: usize) {
+    let router = router.clone();
+    router.shard.runtime.clone().spawn(Lane::Data, async move {
+        router.shard.serving.wait().await;
+        accept_connections(router, listener, index).await;
+    });
 }
 
 /// Listens at `address`. The kernel takes the sockets of a killed process down behind its back when they hang on an io_uring, so
@@ -236,8 +245,8 @@ async fn listen_on_every_shard<R: Runtime>(
     listeners: &[BoundListener],
 ) -> Result<(), StartRefusal> {
     let Advertise::Cores { ports } = &config.advertise else { return Ok(()) };
-    if ports.len() != usize::from(router.count()) {
-        return Err(StartRefusal::PortsAndShards { ports: ports.len(), shards: router.count() });
+    if ports.len() != usize::from(router.owner_count()) {
+        return Err(StartRefusal::PortsAndShards { ports: ports.len(), shards: router.owner_count() });
     }
     let Some(first) = listeners.first() else { return Ok(()) };
     for (owner, port) in router.shards().zip(ports) {

@@ -53,11 +53,15 @@ fn own_broker_epoch<R: Runtime>(router: &Router<R>) -> BrokerEpoch {
 async fn drain_connections<R: Runtime>(router: &Rc<Router<R>>) {
     let runtime = &router.shard.runtime;
     let deadline = runtime.now() + DRAIN_TIME_MAX;
-    while router.shard.connections.open() > 0 && runtime.now() < deadline {
+    loop {
+        let counted = router.on(router.entrance(), |shard| async move { shard.connections.open() });
+        let left = counted.await.unwrap_or(0);
+        if left == 0 {
+            return;
+        }
+        if runtime.now() >= deadline {
+            return tracing::warn!(left, "connections are cut: they did not end in time");
+        }
         runtime.sleep_until(runtime.now() + DRAIN_LOOK).await;
-    }
-    let left = router.shard.connections.open();
-    if left > 0 {
-        tracing::warn!(left, "connections are cut: they did not end in time");
     }
 }

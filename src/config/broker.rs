@@ -26,7 +26,7 @@ pub struct BrokerConfig {
     pub durability: Durability,
     pub cores: Cores,
     pub advertise: Advertise,
-    /// Core of the router; `None`: that of the first shard.
+    /// Core that only accepts connections, none of `cores`; `None`: the first shard does that too.
     pub router_core: Option<usize>,
     pub spin_before_park_us: u64,
     /// Bytes for all shards together; `None`: `MEMORY_PER_SHARD_BYTES` for each.
@@ -113,6 +113,7 @@ impl BrokerConfig {
             controller_listener_names: read.list("controller.listener.names"),
         })?;
         let cores = cores(&read)?;
+        let router_core = router_core(&read, &cores)?;
         Ok(BrokerConfig {
             node_id: node_id(&read)?,
             broker_rack: read.text("broker.rack"),
@@ -125,7 +126,7 @@ impl BrokerConfig {
             },
             advertise: advertise(&read, &cores)?,
             cores,
-            router_core: usize::try_from(read.int("onrush.router.core")).ok(),
+            router_core,
             spin_before_park_us: u64::try_from(read.whole("onrush.spin.before.park.us")).unwrap_or(0),
             memory_bytes: usize::try_from(read.whole("onrush.memory")).ok(),
             socket_request_max_bytes: read.count("socket.request.max.bytes"),
@@ -279,6 +280,15 @@ fn cores(read: &Reader<'_>) -> Result<Cores, ConfigError> {
     match parse_numbers(&text, SHARDS_MAX) {
         Some(cores) => Ok(Cores::Only(cores)),
         None => invalid("onrush.cores", text, "a list of different cores, such as 0-3 or 0,2"),
+    }
+}
+
+fn router_core(read: &Reader<'_>, cores: &Cores) -> Result<Option<usize>, ConfigError> {
+    match (usize::try_from(read.int("onrush.router.core")).ok(), cores) {
+        (Some(core), Cores::Only(cores)) if cores.contains(&core) => refused(&format!(
+            "onrush.router.core is {core}, which onrush.cores gives to a shard; name another one in either"
+        )),
+        (core, _) => Ok(core),
     }
 }
 

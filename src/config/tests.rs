@@ -179,6 +179,7 @@ fn settings_that_contradict_each_other_are_refused() {
         &[("log.cleaner.min.compaction.lag.ms", "9"), ("log.cleaner.max.compaction.lag.ms", "5")],
         &[("onrush.memory", "1000")],
         &[("onrush.cores", "3-1")],
+        &[("onrush.cores", "0-3"), ("onrush.router.core", "3")],
         &[("onrush.advertise", "cores")],
         &[("onrush.advertise.ports", "9093")],
         &[("onrush.advertise", "cores"), ("onrush.advertise.ports", "9093-9094"), ("onrush.cores", "0")],

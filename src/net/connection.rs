@@ -117,7 +117,7 @@ pub async fn serve_connection<R: Runtime>(
             .log_limiter
             .warn(&connection.shard.runtime, || format!("connection from {peer} closed: {why}"));
     }
-    drop(router.on(ShardId(0), move |shard| {
+    drop(router.on(router.entrance(), move |shard| {
         shard.connections.leave(peer.ip());
         async {}
     }));

@@ -7,7 +7,6 @@ use std::time::Duration;
 use bytes::BytesMut;
 
 use super::connection::serve_connection;
-use crate::base::ShardId;
 use crate::router::{ConnectionFacts, Router};
 use crate::runtime::{Lane, Listener, Runtime, Stream};
 
@@ -47,7 +46,7 @@ pub async fn accept_connections<R: Runtime>(
 /// Counts the connection in, or drops it when a bound is reached.
 async fn begin<R: Runtime>(router: &Rc<Router<R>>, stream: R::Stream, listener: usize) {
     let address = stream.ends().peer.ip();
-    let entered = router.on(ShardId(0), move |shard| {
+    let entered = router.on(router.entrance(), move |shard| {
         let id = shard.connections.enter(address, &shard.config()).then(|| shard.connections.next_id());
         async move { id }
     });

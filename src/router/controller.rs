@@ -94,7 +94,7 @@ impl<R: Runtime> Router<R> {
     }
 
     async fn apply_here(self: &Rc<Self>, base_offset: Offset, records: &[Record]) {
-        let (id, count) = (self.id(), self.count());
+        let (id, count) = (self.id(), self.owner_count());
         let applied = self
             .shard
             .apply_metadata(base_offset, records, |partition| shard_of(partition, count) == id)

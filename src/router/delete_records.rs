@@ -30,7 +30,7 @@ impl<R: Runtime> Router<R> {
         before: Offset,
     ) -> Result<Offset, DeleteRecordsRefusal> {
         let stopped = DeleteRecordsRefusal::Unavailable(QueryRefusal::ShardStopped);
-        let owner = shard_of(partition, self.count());
+        let owner = shard_of(partition, self.owner_count());
         let moved = self.on(owner, move |shard| async move { shard.delete_records(partition, before).await });
         let log_start = moved.await.unwrap_or(Err(stopped))?;
         let index = partition.partition;

@@ -26,14 +26,18 @@ pub struct MovedConnection<R: Runtime> {
 
 /// One shard's ends of the mailboxes to and from every other shard, by shard; its own place is empty.
 pub struct Links<R: Runtime> {
+    /// How many of the shards own partitions.
+    pub owner_count: u16,
     pub outgoing: Vec<Option<mailbox::Sender<Letter<R>>>>,
     pub incoming: Vec<Option<mailbox::Receiver<Letter<R>>>>,
 }
 
-/// A mailbox from each shard to each other one; the result holds one `Links` a shard.
-pub fn links<R: Runtime>(count: u16) -> Vec<Links<R>> {
-    let mut all: Vec<Links<R>> =
-        (0..count).map(|_| Links { outgoing: Vec::new(), incoming: Vec::new() }).collect();
+/// A mailbox from each shard to each other one; the result holds one `Links` a shard. `owner_count` shards own partitions;
+/// behind them may stand one that only accepts connections.
+pub fn links<R: Runtime>(owner_count: u16, has_entrance: bool) -> Vec<Links<R>> {
+    let count = owner_count + u16::from(has_entrance);
+    let unlinked = |_| Links { owner_count, outgoing: Vec::new(), incoming: Vec::new() };
+    let mut all: Vec<Links<R>> = (0..count).map(unlinked).collect();
     for from in 0..usize::from(count) {
         for to in 0..usize::from(count) {
             let (sender, receiver) = match from == to {

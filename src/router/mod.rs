@@ -65,7 +65,8 @@ pub enum Letter<R: Runtime> {
 /// One shard's view of all shards.
 pub struct Router<R: Runtime> {
     pub shard: Rc<Shard<R>>,
-    count: u16,
+    /// Shards that own partitions: the first ones.
+    owner_count: u16,
     outgoing: Vec<Option<mailbox::Sender<Letter<R>>>>,
     incoming: Vec<Option<mailbox::Receiver<Letter<R>>>>,
     /// Letters that found their mailbox full, in order, one line a peer. New requests are not begun while one waits.
@@ -84,7 +85,7 @@ impl<R: Runtime> Router<R> {
     pub fn new(shard: Rc<Shard<R>>, links: Links<R>) -> Rc<Router<R>> {
         Rc::new(Router {
             shard,
-            count: u16::try_from(links.outgoing.len()).expect("shards are at most SHARDS_MAX"),
+            owner_count: links.owner_count,
             outgoing: links.outgoing,
             incoming: links.incoming,
             overflow: RefCell::default(),
@@ -100,12 +101,20 @@ impl<R: Runtime> Router<R> {
     pub fn id(&self) -> ShardId {
         self.shard.id
     }
-    /// How many shards the broker has.
-    pub fn count(&self) -> u16 {
-        self.count
+    /// How many shards own partitions; they are the first ones.
+    pub fn owner_count(&self) -> u16 {
+        self.owner_count
+    }
+    /// How many shards the broker has, with the one that only accepts connections if there is one.
+    pub fn shard_count(&self) -> u16 {
+        u16::try_from(self.outgoing.len()).expect("shards are at most SHARDS_MAX")
     }
     pub fn shards(&self) -> impl Iterator<Item = ShardId> + use<R> {
-        (0..self.count).map(ShardId)
+        (0..self.shard_count()).map(ShardId)
+    }
+    /// Where connections are accepted and counted: a shard of its own that owns nothing (`onrush.router.core`), or the first.
+    pub fn entrance(&self) -> ShardId {
+        if self.shard_count() > self.owner_count { ShardId(self.owner_count) } else { ShardId(0) }
     }
 
     /// Runs `work` on the shard `owner` and gives its answer; `None` when that shard has stopped.

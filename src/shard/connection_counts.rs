@@ -5,7 +5,7 @@ use crate::base::Map;
 use crate::config::BrokerConfig;
 
 /// How many connections are open, in all and by address: the bounds `max.connections` and `max.connections.per.ip`.
-/// Those of shard 0 count for the whole broker; other shards ask and tell it by letter.
+/// Those of the shard that accepts count for the whole broker; other shards ask and tell it by letter.
 #[derive(Default)]
 pub struct ConnectionCounts {
     all: Cell<usize>,

@@ -64,9 +64,11 @@ pub struct Shard<R: Runtime> {
     pub image: RefCell<Image>,
     /// Bytes in flight.
     pub memory: RequestMemory,
-    /// Connections of the whole broker; used on shard 0 alone.
+    /// Connections of the whole broker; used on the shard where they are accepted.
     pub connections: ConnectionCounts,
     pub log_limiter: LogLimiter,
+    /// Given when the broker has entered the cluster: whoever listens may take connections.
+    pub serving: Signal,
     /// Given when the broker stops: connections end once nothing of theirs is in flight.
     pub stop: Signal,
     /// Given when all is done and this shard's work may end.
@@ -113,6 +115,7 @@ impl<R: Runtime> Shard<R> {
             memory: RequestMemory::new(config.memory_per_shard_bytes(count) as u64),
             connections: ConnectionCounts::default(),
             log_limiter: LogLimiter::default(),
+            serving: Signal::default(),
             stop: Signal::default(),
             finished: Signal::default(),
             controller_turn: Budget::new(1),

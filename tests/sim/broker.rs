@@ -22,7 +22,7 @@ pub fn address(machine: &SimMachine) -> SocketAddr {
 }
 
 impl SimBroker {
-    /// Kills what runs on the machine, and starts a broker of so many shards on its disk.
+    /// Kills what runs on the machine, and starts a broker on its disk, of so many shards that own partitions.
     pub fn start(machine: &SimMachine, shards: u16, settings: &[(&str, &str)]) -> SimBroker {
         let mut all = BTreeMap::from([("log.dirs".to_owned(), DATA_FOLDER.to_owned())]);
         all.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
@@ -37,8 +37,10 @@ impl SimBroker {
         };
         let (stop, stopped) = mailbox(1);
         let (outcome_sender, outcome) = mpsc::channel();
-        let mut works = shard_works(&config, shards, &[listener], stopped, outcome_sender).into_iter();
-        machine.restart(shards, |runtime| {
+        let works = shard_works(&config, shards, &[listener], stopped, outcome_sender);
+        let count = u16::try_from(works.len()).expect("a few shards");
+        let mut works = works.into_iter();
+        machine.restart(count, |runtime| {
             run_shard(runtime, works.next().expect("one work for each shard"), |_| {})
         });
         SimBroker { machine: machine.clone(), stop, outcome }

@@ -18,7 +18,7 @@ pub struct LoopbackBroker {
 }
 
 impl LoopbackBroker {
-    /// Several shards share a core where this machine has too few.
+    /// So many shards that own partitions. Several share a core where this machine has too few.
     pub fn start(shards: u16, settings: &[(&str, &str)]) -> LoopbackBroker {
         let folder = tempfile::tempdir().expect("there is room for a folder");
         let data = folder.path().join("data").display().to_string();
@@ -38,7 +38,7 @@ impl LoopbackBroker {
         let (outcome_sender, outcome) = mpsc::channel();
         let works = shard_works(&config, shards, &[listener], stopped, outcome_sender);
         let available = choose_cores(None).expect("this process may use a core");
-        let cores: Vec<usize> = available.into_iter().cycle().take(usize::from(shards)).collect();
+        let cores: Vec<usize> = available.into_iter().cycle().take(works.len()).collect();
         let mains = works.into_iter().map(|work| move |runtime| run_shard(runtime, work, |_| {})).collect();
         let shards = run(&cores, ReactorSettings::default(), None, mains).expect("the kernel has io_uring");
         LoopbackBroker { address, stop, outcome, shards, _folder: folder }

@@ -22,6 +22,10 @@ impl MoveCount {
         MoveCount { threads, moves: AtomicUsize::new(0) }
     }
 
+    pub fn begin_anew(&self) {
+        self.moves.store(0, Ordering::SeqCst);
+    }
+
     pub fn so_far(&self) -> usize {
         self.moves.load(Ordering::SeqCst)
     }

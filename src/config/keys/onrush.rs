@@ -14,7 +14,7 @@ keys! {
     "onrush.advertise.ports", String, none, NotEmpty, ReadOnly, Served,
         "Ports of the shards where onrush.advertise is cores, such as 9093-9096 or 9093,9095; one for each core.";
     "onrush.router.core", Int, "-1", AtLeast(-1), ReadOnly, Served,
-        "Core that accepts connections and hands them on; -1: the first shard's own.";
+        "Core that only accepts connections and hands them on to the shards, worth it above 4 cores; -1: the first shard does that too.";
     "onrush.spin.before.park.us", Int, "0", Between(0, 1000), ReadOnly, Served,
         "How long an idle core looks for more work before it sleeps.";
 }

@@ -72,7 +72,7 @@ pub async fn begin_session<R: Runtime>(
     context: &Rc<RequestContext<R>>,
     request: FetchSessionRequest,
 ) -> Result<FetchPlan, FetchSessionError> {
-    let owner = request.session_id.shard(context.router.count().into()).unwrap_or(context.shard().id);
+    let owner = request.session_id.shard(context.router.shard_count().into()).unwrap_or(context.shard().id);
     let begun = context.router.on(owner, move |shard| {
         let plan = shard.fetch_sessions.borrow_mut().begin(request, shard.runtime.wall_clock());
         async move { plan }
@@ -91,7 +91,7 @@ pub async fn finish_session<R: Runtime>(
         FetchKind::Sessionless => return Ok((FetchSessionId::NONE, (0..plan.partitions.len()).collect())),
         FetchKind::Full { .. } => context.shard().id,
         FetchKind::Incremental { .. } => {
-            session_id.shard(context.router.count().into()).unwrap_or(context.shard().id)
+            session_id.shard(context.router.shard_count().into()).unwrap_or(context.shard().id)
         }
     };
     let outcomes: Vec<PartitionOutcome> = collected.results.iter().map(outcome_of).collect();

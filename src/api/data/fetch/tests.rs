@@ -46,7 +46,7 @@ impl Shards {
             runtime.spawn(Lane::Data, async move { committing.run_commit_windows().await });
             router
         };
-        let shards = Shards((0..).zip(links(SHARDS)).map(router).collect());
+        let shards = Shards((0..).zip(links(SHARDS, false)).map(router).collect());
         let mut records =
             vec![Record::Topic(TopicRecord { name: TopicName::new(TOPIC), topic_id: TOPIC_ID })];
         records.extend((0..i32::from(SHARDS)).map(partition_record));
