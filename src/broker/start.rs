@@ -109,6 +109,11 @@ pub async fn start_cluster<R: Runtime>(
             shard.runtime.spawn(Lane::Background, async move { expiring.expire_producers().await });
             async {}
         }));
+        drop(router.at(owner, |router| {
+            let retaining = router.clone();
+            router.shard.runtime.spawn(Lane::Background, async move { retaining.run_retention().await });
+            async {}
+        }));
     }
     say_started(&config, router.owner_count(), &shard.image.borrow());
     Ok(())

@@ -62,6 +62,10 @@ pub struct BrokerConfig {
     pub transaction_state_log_segment_bytes: u64,
     pub transaction_state_log_min_isr: i32,
 
+    /// How often old segments are looked for, and how long after the start for the first time.
+    pub log_retention_check_interval_ms: i64,
+    pub log_initial_task_delay_ms: i64,
+
     pub producer_id_expiration_ms: i64,
     pub producer_id_expiration_check_interval_ms: i64,
 
@@ -154,6 +158,8 @@ impl BrokerConfig {
             transaction_state_log_num_partitions: read.int("transaction.state.log.num.partitions"),
             transaction_state_log_segment_bytes: read.count("transaction.state.log.segment.bytes") as u64,
             transaction_state_log_min_isr: read.int("transaction.state.log.min.isr"),
+            log_retention_check_interval_ms: read.whole("log.retention.check.interval.ms"),
+            log_initial_task_delay_ms: read.whole("log.initial.task.delay.ms"),
             producer_id_expiration_ms: read.whole("producer.id.expiration.ms"),
             producer_id_expiration_check_interval_ms: read.whole("producer.id.expiration.check.interval.ms"),
             settings,

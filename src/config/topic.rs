@@ -26,6 +26,10 @@ pub struct TopicConfig {
     pub message_timestamp_before_max_ms: i64,
     pub message_timestamp_after_max_ms: i64,
     pub min_insync_replicas: i32,
+    /// Bytes that stay when the oldest segments are deleted; -1: no limit.
+    pub retention_bytes: i64,
+    /// Age at which records are deleted; -1: never.
+    pub retention_ms: i64,
     pub segment_bytes: u64,
     pub segment_index_bytes: u64,
     pub segment_jitter_ms: i64,
@@ -75,6 +79,8 @@ impl TopicConfig {
             message_timestamp_before_max_ms: 0,
             message_timestamp_after_max_ms: 0,
             min_insync_replicas: 0,
+            retention_bytes: 0,
+            retention_ms: 0,
             segment_bytes: 0,
             segment_index_bytes: 0,
             segment_jitter_ms: 0,
@@ -145,6 +151,8 @@ impl TopicConfig {
                 self.message_timestamp_before_max_ms = *ms;
             }
             ("message.timestamp.after.max.ms", Value::Whole(ms)) => self.message_timestamp_after_max_ms = *ms,
+            ("retention.bytes", Value::Whole(bytes)) => self.retention_bytes = *bytes,
+            ("retention.ms", Value::Whole(ms)) => self.retention_ms = *ms,
             ("segment.jitter.ms", Value::Whole(ms)) => self.segment_jitter_ms = *ms,
             ("segment.ms", Value::Whole(ms)) => self.segment_ms = *ms,
             ("index.interval.bytes", Value::Whole(bytes)) => self.index_interval_bytes = unsigned(*bytes),

@@ -18,6 +18,7 @@ mod producers;
 mod progress;
 mod read;
 mod replica;
+mod retention;
 mod transactions;
 mod window;
 
@@ -33,4 +34,5 @@ pub use producers::{ProducerLimits, ProducerSnapshotEntry};
 pub use progress::{DeleteRecordsError, Moved, ProduceWait, Progress, WaitState};
 pub use read::{IsolationLevel, ReadError, ReadPlan, ReadRequest};
 pub use replica::{Partition, RecoveredLog};
+pub use retention::{Expiry, LogExtent, Retention, SegmentExtent, SegmentTime, Verdict};
 pub use transactions::{AbortedTransaction, CompletedTransaction};

@@ -1,12 +1,11 @@
 use std::rc::Rc;
 
 use super::Router;
-use super::controller::CONTROLLER_SHARD;
 use super::placement::shard_of;
 use crate::base::{Offset, TopicName, TopicPartition};
 use crate::partition::DeleteRecordsError;
 use crate::runtime::Runtime;
-use crate::shard::{DeleteRecordsRefusal, QueryRefusal};
+use crate::shard::{DeleteRecordsRefusal, LogStart, QueryRefusal};
 
 impl<R: Runtime> Router<R> {
     /// Deletes the records of `partition` below `before` (-1: below the high watermark); gives the log start, which then
@@ -33,12 +32,7 @@ impl<R: Runtime> Router<R> {
         let owner = shard_of(partition, self.owner_count());
         let moved = self.on(owner, move |shard| async move { shard.delete_records(partition, before).await });
         let log_start = moved.await.unwrap_or(Err(stopped))?;
-        let index = partition.partition;
-        let saved = self.on(CONTROLLER_SHARD, move |shard| async move {
-            let saved = shard.save_log_start(topic, index, log_start).await;
-            saved.map_err(|trouble| tracing::error!(%trouble, "log starts cannot be written down"))
-        });
-        if saved.await != Some(Ok(())) {
+        if !self.save_log_starts(vec![LogStart { topic, partition, offset: log_start }]).await {
             return Err(DeleteRecordsRefusal::Refused(DeleteRecordsError::KafkaStorageError));
         }
         drop(self.on(owner, move |shard| {

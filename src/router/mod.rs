@@ -8,6 +8,7 @@ mod delete_records;
 mod links;
 mod placement;
 mod producer_ids;
+mod retention;
 mod waits;
 
 use std::any::Any;

@@ -193,6 +193,8 @@ pub async fn names_are_listed_renamed_and_removed<R: Runtime, D: Dialer>(runtime
     runtime.rename(&inner.join("one"), &inner.join("two")).await.unwrap();
     let expected = [("sub".to_owned(), true, 0), ("two".to_owned(), false, 10)];
     assert_eq!(seen(runtime.list_folder(&inner).await.unwrap()), expected);
+    let age_ms = runtime.wall_clock().0 - runtime.list_folder(&inner).await.unwrap()[1].modified.0;
+    assert!((-2_000..60_000).contains(&age_ms), "written {age_ms} ms ago");
     runtime.rename(&inner, &folder.join("c")).await.unwrap();
     assert!(runtime.list_folder(&inner).await.unwrap_err().is_not_found());
     runtime.remove_file(&folder.join("c").join("two")).await.unwrap();

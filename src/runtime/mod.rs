@@ -56,6 +56,8 @@ pub struct FolderEntry {
     pub is_folder: bool,
     /// Length of the file; 0 for a folder.
     pub bytes: u64,
+    /// When the file was last written to, by the wall clock; means nothing for a folder.
+    pub modified: TimestampMs,
 }
 
 /// One shard's handle to its reactor, its clock, the disk and the network.

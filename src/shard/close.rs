@@ -49,6 +49,7 @@ impl<R: Runtime> Shard<R> {
     /// Waits for the commit windows to run out of work, then closes every open log. Logs that nobody asked for since the
     /// start stay as they were, and so do their checkpoints.
     pub async fn close_logs(self: &Rc<Self>) -> ClosedLogs {
+        self.upkeep.end().await;
         self.commit_window_idle().await;
         self.open_remaining_logs().await;
         let mut closed = ClosedLogs { in_order: !self.is_log_folder_offline(), ..ClosedLogs::default() };

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use super::Shard;
-use super::completion::Bell;
+use super::completion::{Bell, completion};
 use super::replica::Replica;
 use crate::base::{Offset, Trouble};
 use crate::config::Durability;
@@ -66,6 +66,14 @@ impl<R: Runtime> Shard<R> {
         }
     }
 
+    /// Has the next window end the segment that `replica` writes to, and begin another; true: it has.
+    pub(super) async fn roll(&self, replica: &Rc<Replica<R>>) -> bool {
+        let (completer, completion) = completion();
+        replica.rolls.borrow_mut().push(completer);
+        self.window.enqueue(replica);
+        completion.wait().await.unwrap_or(false)
+    }
+
     /// Waits until nothing is left to write. For one task, at the end.
     pub(super) async fn commit_window_idle(&self) {
         while self.window.is_running.get() || !self.window.is_empty() {
@@ -117,8 +125,13 @@ async fn write<R: Runtime>(replica: &Rc<Replica<R>>) -> Result<Offset, Trouble> 
     }
     let batches = replica.pending.take();
     let appended = log.append(&batches).await?;
-    if !appended.rolled.is_empty() {
+    let rolls = replica.rolls.take();
+    let rolled = !rolls.is_empty() && log.roll().await?;
+    if rolled || !appended.rolled.is_empty() {
         replica.take_snapshot();
+    }
+    for asked in rolls {
+        asked.complete(rolled);
     }
     Ok(log.log_end_offset())
 }

@@ -41,7 +41,8 @@ impl<R: Runtime> Shard<R> {
     }
 }
 
-async fn retire<R: Runtime>(replica: &Replica<R>, log_start: Offset) {
+/// Takes the segments wholly below `log_start`, which has been written down, out of the log.
+pub(super) async fn retire<R: Runtime>(replica: &Replica<R>, log_start: Offset) {
     let Some(_in_use) = replica.folder_use.begin() else { return };
     let Some(log) = replica.log.get() else { return };
     if let Err(trouble) = log.advance_log_start(log_start).await {

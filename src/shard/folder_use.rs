@@ -16,7 +16,7 @@ struct State {
 pub(super) struct FolderUse(Rc<State>);
 
 /// One user, until it drops.
-pub(super) struct FolderUser(Rc<State>);
+pub struct FolderUser(Rc<State>);
 
 impl FolderUse {
     /// `None`: the folder is, or will soon be, out of use.

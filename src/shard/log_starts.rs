@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::Shard;
 use super::budget::Budget;
-use crate::base::{Map, Offset, PartitionIndex, TopicName, Trouble};
+use crate::base::{Map, Offset, PartitionIndex, TopicName, TopicPartition, Trouble};
 use crate::runtime::Runtime;
 use crate::storage::format::OffsetCheckpoint;
 
@@ -28,6 +28,14 @@ impl Default for LogStarts {
     }
 }
 
+/// Where one partition's log starts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LogStart {
+    pub topic: TopicName,
+    pub partition: TopicPartition,
+    pub offset: Offset,
+}
+
 impl LogStarts {
     /// What the file said at start.
     pub fn load(&self, lines: &[OffsetCheckpoint]) {
@@ -35,10 +43,9 @@ impl LogStarts {
         self.offsets.borrow_mut().extend(lines.iter().map(entry));
     }
 
-    /// The lines of partitions that `lives` knows; the others' are forgotten.
-    pub fn lines(&self, lives: impl Fn(&TopicName, PartitionIndex) -> bool) -> Vec<OffsetCheckpoint> {
-        let mut offsets = self.offsets.borrow_mut();
-        offsets.retain(|(topic, partition), _| lives(topic, *partition));
+    /// What the file is to say.
+    pub fn lines(&self) -> Vec<OffsetCheckpoint> {
+        let offsets = self.offsets.borrow();
         let line = |((topic, partition), offset): (&(TopicName, PartitionIndex), &Offset)| OffsetCheckpoint {
             topic: topic.clone(),
             partition: *partition,
@@ -48,23 +55,44 @@ impl LogStarts {
         lines.sort_unstable_by(|a, b| (&a.topic, a.partition).cmp(&(&b.topic, b.partition)));
         lines
     }
+
+    fn note(&self, start: &LogStart) {
+        let mut offsets = self.offsets.borrow_mut();
+        let known = offsets.entry((start.topic.clone(), start.partition.partition)).or_insert(start.offset);
+        *known = start.offset.max(*known);
+    }
+
+    /// Forgets a topic; true when something was known of it.
+    fn forget(&self, topic: &TopicName) -> bool {
+        let mut offsets = self.offsets.borrow_mut();
+        let before = offsets.len();
+        offsets.retain(|(known, _), _| known != topic);
+        offsets.len() < before
+    }
 }
 
 impl<R: Runtime> Shard<R> {
-    /// Writes down that a log begins at `offset`; on return it outlives a power cut. Calls that come while the file is being
-    /// written share the next writing. On shard 0 alone.
-    pub async fn save_log_start(
-        &self,
-        topic: TopicName,
-        partition: PartitionIndex,
-        offset: Offset,
-    ) -> Result<(), Trouble> {
-        let starts = &self.log_starts;
+    /// Writes down where logs start; on return it outlives a power cut. Calls that come while the file is being
+    /// written share the next writing. What is said of partitions that are gone is passed over. On shard 0 alone.
+    pub async fn save_log_starts(&self, starts: &[LogStart]) -> Result<(), Trouble> {
         {
-            let mut offsets = starts.offsets.borrow_mut();
-            let known = offsets.entry((topic, partition)).or_insert(offset);
-            *known = offset.max(*known);
+            let image = self.image.borrow();
+            let lives = |start: &&LogStart| image.partition(start.partition).is_some();
+            starts.iter().filter(lives).for_each(|start| self.log_starts.note(start));
         }
+        self.write_log_starts().await
+    }
+
+    /// Strikes deleted topics out, so that a start that is written down for one is never taken for that of a new topic of the same
+    /// name. On shard 0 alone.
+    pub(super) async fn forget_log_starts(&self, topics: &[TopicName]) -> Result<(), Trouble> {
+        let is_gone = |topic: &&TopicName| self.image.borrow().topic_named(topic.as_str()).is_none();
+        let forgotten = topics.iter().filter(is_gone).filter(|topic| self.log_starts.forget(topic)).count();
+        if forgotten > 0 { self.write_log_starts().await } else { Ok(()) }
+    }
+
+    async fn write_log_starts(&self) -> Result<(), Trouble> {
+        let starts = &self.log_starts;
         let change = starts.changes.get() + 1;
         starts.changes.set(change);
         let _turn = starts.turn.take(1).await;
@@ -72,13 +100,7 @@ impl<R: Runtime> Shard<R> {
             return Ok(());
         }
         let changes = starts.changes.get();
-        let lines = {
-            let image = self.image.borrow();
-            let lives = |topic: &TopicName, partition| {
-                image.topic_named(topic.as_str()).is_some_and(|topic| topic.partition(partition).is_some())
-            };
-            starts.lines(lives)
-        };
+        let lines = starts.lines();
         let folder = self.folder.get().expect("shard 0 has opened the data folder");
         folder.write_log_starts(&lines).await?;
         starts.written_changes.set(changes);
@@ -91,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_sorted_and_forget_partitions_that_are_gone() {
+    fn lines_are_sorted_and_say_nothing_of_topics_that_are_gone() {
         let line = |topic: &str, partition, offset| OffsetCheckpoint {
             topic: TopicName::new(topic),
             partition: PartitionIndex(partition),
@@ -99,8 +121,7 @@ mod tests {
         };
         let starts = LogStarts::default();
         starts.load(&[line("b", 0, 5), line("a", 1, 7), line("gone", 0, 9)]);
-        let lives = |topic: &TopicName, _| topic.as_str() != "gone";
-        assert_eq!(starts.lines(lives), [line("a", 1, 7), line("b", 0, 5)]);
-        assert_eq!(starts.lines(|_, _| true).len(), 2);
+        assert!(starts.forget(&TopicName::new("gone")) && !starts.forget(&TopicName::new("gone")));
+        assert_eq!(starts.lines(), [line("a", 1, 7), line("b", 0, 5)]);
     }
 }

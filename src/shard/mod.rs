@@ -19,6 +19,7 @@ mod purgatory;
 mod read;
 mod read_records;
 mod replica;
+mod retention;
 mod request_memory;
 mod settings;
 mod signal;
@@ -40,8 +41,9 @@ pub use completion::{Bell, Completer, Completion, completion};
 pub use connection_counts::ConnectionCounts;
 pub use data_plane::{AppendOrder, AppendRefusal, Appended, QueryRefusal, WatchOrder};
 pub use delete_records::DeleteRecordsRefusal;
+pub use folder_use::FolderUser;
 pub use log_limiter::LogLimiter;
-pub use log_starts::LogStarts;
+pub use log_starts::{LogStart, LogStarts};
 pub use offsets::{FoundTimestamp, OffsetQuery, OffsetSearch};
 pub use producer_ids::ProducerIds;
 pub use read::{Read, ReadOrder, SharedRead};
@@ -52,6 +54,7 @@ pub use signal::{Signal, SignalWatch};
 pub use topics::METADATA_LEADER_EPOCH;
 
 use commit_window::CommitWindow;
+use folder_use::FolderUse;
 use coordinators::GroupCoordinators;
 
 /// The state of one core. Only tasks of this shard touch it; no borrow of it lives across an await.
@@ -92,6 +95,8 @@ pub struct Shard<R: Runtime> {
     pub fetch_sessions: RefCell<FetchSessions>,
     /// Given when the log folder cannot be written to any more.
     pub folder_offline: Signal,
+    /// Whoever takes segments away or replaces them is in here; closing the logs ends it.
+    upkeep: FolderUse,
 }
 
 /// What the data folder's checkpoint files said at start.
@@ -134,6 +139,7 @@ impl<R: Runtime> Shard<R> {
             )),
             open_files: OpenFiles::new(runtime.clone(), OPEN_FILES_MAX),
             folder_offline: Signal::default(),
+            upkeep: FolderUse::default(),
             config: RefCell::new(Rc::new(config)),
             runtime,
         })

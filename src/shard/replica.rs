@@ -15,7 +15,7 @@ use crate::partition::{
 };
 use crate::record::{CheckedBatch, STAMP_BYTES, stamp};
 use crate::runtime::Runtime;
-use crate::storage::{Log, LogBatch};
+use crate::storage::{ClosedLog, Log, LogBatch};
 
 /// How far a replica's files have been opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +60,10 @@ pub struct Replica<R: Runtime> {
     bytes_since_snapshot: Cell<u64>,
     /// Producer state as it was when the log ended at that offset: written once the log is durable up to there.
     pub(super) snapshot: RefCell<Option<(Offset, Vec<ProducerSnapshotEntry>)>>,
+    /// Who wants the segment that is written to ended: the next window does it.
+    pub(super) rolls: RefCell<Vec<Completer<bool>>>,
+    /// What the folder of a log that is not open yet was found to tell; `None`: not looked at.
+    pub(super) closed_log: Cell<Option<Option<ClosedLog>>>,
 }
 
 struct DeferredAppend {
@@ -116,6 +120,8 @@ impl<R: Runtime> Replica<R> {
             purgatory: Purgatory::default(),
             bytes_since_snapshot: Cell::new(0),
             snapshot: RefCell::default(),
+            rolls: RefCell::default(),
+            closed_log: Cell::new(None),
         }
     }
 

@@ -7,7 +7,7 @@ use super::Shard;
 use super::replica::Replica;
 use super::settings::producer_limits;
 use crate::base::{LeaderEpoch, Offset, TopicName, TopicPartition, Trouble};
-use crate::config::TopicConfig;
+use crate::config::{CleanupPolicy, TopicConfig};
 use crate::metadata::{Delta, METADATA_TOPIC, OFFSETS_TOPIC, Record, ReplayError, ResourceType};
 use crate::runtime::Runtime;
 use crate::storage::{DeletedPartition, partition_folder_name, retire_folders};
@@ -49,6 +49,12 @@ impl<R: Runtime> Shard<R> {
             let gone: Vec<_> =
                 delta.topics_removed.iter().map(|topic| (topic.name.clone(), topic.id)).collect();
             self.topics_gone(&gone);
+            let names: Vec<_> = gone.into_iter().map(|(name, _)| name).collect();
+            if self.folder.get().is_some()
+                && let Err(trouble) = self.forget_log_starts(&names).await
+            {
+                tracing::error!(%trouble, "the log starts of deleted topics are still written down");
+            }
         }
         Ok(())
     }
@@ -128,9 +134,11 @@ impl<R: Runtime> Shard<R> {
     pub fn host_metadata_log(&self, partition: TopicPartition) {
         let name = TopicName::new(METADATA_TOPIC);
         let folder = self.config().log_dir.join(partition_folder_name(&name, partition.partition));
-        let config = Rc::new(self.config().topic_defaults.clone());
+        // What the cluster consists of is not a matter of age.
+        let cleanup_policy = CleanupPolicy::default();
+        let config = TopicConfig { cleanup_policy, ..self.config().topic_defaults.clone() };
         let limits = producer_limits(&self.config());
-        let replica = Replica::new(partition, name, folder, METADATA_LEADER_EPOCH, config, limits);
+        let replica = Replica::new(partition, name, folder, METADATA_LEADER_EPOCH, Rc::new(config), limits);
         self.replicas.borrow_mut().insert(partition, Rc::new(replica));
     }
 

@@ -105,6 +105,7 @@ impl<R: Runtime> Log<R> {
             position = position + batch.header.size_bytes();
         }
         let end = last.header.next_offset();
+        segment.modified.set(self.0.runtime.wall_clock());
         self.0.log_end_offset.set(end);
         self.0.marks.borrow_mut().add(Mark { offset: end, segment: segment.base_offset, position });
         if entries_wait {

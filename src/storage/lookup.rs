@@ -29,8 +29,8 @@ pub struct SegmentInfo {
     /// Base offset of the next segment, or the log end.
     pub end_offset: Offset,
     pub bytes: u64,
-    /// When it was made, or found at start.
-    pub created: TimestampMs,
+    /// When it was last written to.
+    pub modified: TimestampMs,
 }
 
 impl<R: Runtime> Log<R> {
@@ -42,7 +42,7 @@ impl<R: Runtime> Log<R> {
             base_offset: segment.base_offset,
             end_offset,
             bytes: segment.bytes.get(),
-            created: segment.created,
+            modified: segment.modified.get(),
         };
         segments.iter().zip(ends).map(info).collect()
     }

@@ -4,6 +4,7 @@
 pub mod format;
 
 mod append;
+mod closed_log;
 mod flush;
 mod folder;
 mod index_repair;
@@ -28,6 +29,7 @@ mod walk;
 mod tests;
 
 pub use append::{Appended, LogBatch};
+pub use closed_log::ClosedLog;
 pub use folder::{DeletedPartition, FolderStart, FolderTrouble, LogFolder, retire_folders};
 pub use log::Log;
 pub use lookup::{FoundRecord, SegmentInfo};

@@ -11,10 +11,19 @@ use super::sparse_index::{Floor, IndexTrouble, SparseIndex};
 use super::turn::Turn;
 use crate::base::{Offset, Position, TimestampMs, Trouble};
 use crate::record::BatchHeader;
-use crate::runtime::{File, Open, Runtime};
+use crate::runtime::{File, FolderEntry, Open, Runtime};
 
 /// Positions in an index have 31 bits, relative offsets too.
 const POSITION_MAX: u64 = i32::MAX as u64;
+
+/// A segment's log file as its folder shows it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct FoundSegment {
+    pub(super) base_offset: Offset,
+    pub(super) bytes: u64,
+    /// When it was last written to.
+    pub(super) modified: TimestampMs,
+}
 
 /// One file of batches with its two indexes. Only the newest segment of a log is written to.
 pub(super) struct Segment<R: Runtime> {
@@ -32,6 +41,8 @@ pub(super) struct Segment<R: Runtime> {
     pub(super) greatest: Cell<Option<TimeEntry>>,
     /// When the segment was made, or found at start.
     pub(super) created: TimestampMs,
+    /// When it was last written to.
+    pub(super) modified: Cell<TimestampMs>,
     /// `segment.ms` less this segment's share of the jitter.
     roll_after_ms: i64,
     /// Written to since the last sync; its file is pinned open.
@@ -43,6 +54,13 @@ pub(super) struct Segment<R: Runtime> {
     pub(super) rebuild_turn: Turn,
 }
 
+impl FoundSegment {
+    /// What a folder's entry says of the segment at `base_offset`.
+    pub(super) fn of(base_offset: Offset, entry: &FolderEntry) -> FoundSegment {
+        FoundSegment { base_offset, bytes: entry.bytes, modified: entry.modified }
+    }
+}
+
 impl<R: Runtime> Segment<R> {
     /// A segment without a batch, its log file already made.
     pub(super) fn new(
@@ -51,7 +69,8 @@ impl<R: Runtime> Segment<R> {
         base_offset: Offset,
         settings: &LogSettings,
     ) -> Segment<R> {
-        let mut segment = Segment::found(runtime, folder, base_offset, 0, settings);
+        let found = FoundSegment { base_offset, bytes: 0, modified: runtime.wall_clock() };
+        let mut segment = Segment::found(runtime, folder, found, settings);
         segment.offsets = SparseIndex::empty();
         segment.times = SparseIndex::empty();
         segment
@@ -61,10 +80,10 @@ impl<R: Runtime> Segment<R> {
     pub(super) fn found(
         runtime: &R,
         folder: Rc<Path>,
-        base_offset: Offset,
-        bytes: u64,
+        found: FoundSegment,
         settings: &LogSettings,
     ) -> Segment<R> {
+        let FoundSegment { base_offset, bytes, modified } = found;
         let jitter_ms = match settings.segment_jitter_ms.min(settings.segment_ms) {
             jitter @ 1.. => (runtime.random() % jitter.cast_unsigned()).cast_signed(),
             _ => 0,
@@ -79,6 +98,7 @@ impl<R: Runtime> Segment<R> {
             first_timestamp: Cell::new(None),
             greatest: Cell::new(None),
             created: runtime.wall_clock(),
+            modified: Cell::new(modified),
             roll_after_ms: settings.segment_ms - jitter_ms,
             is_dirty: Cell::new(false),
             damage: RefCell::new(Vec::new()),

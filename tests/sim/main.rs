@@ -16,6 +16,7 @@ mod moves;
 mod openings;
 mod peers;
 mod rebalances;
+mod retention;
 
 use onrush::runtime::sim::{Simulation, seeds};
 

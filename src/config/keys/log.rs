@@ -47,15 +47,15 @@ keys! {
         "How long the files of something deleted stay on disk.";
     "log.cleaner.max.compaction.lag.ms", Long, "9223372036854775807", AtLeast(1), ClusterWide, Served,
         "Age at which a record of a compacted topic must be open to compaction; its segment ends by then.";
-    "log.retention.ms", Long, none, Any, ClusterWide, Ignored,
+    "log.retention.ms", Long, none, Any, ClusterWide, Served,
         "Age at which records are deleted, -1 for never; unset: log.retention.minutes.";
-    "log.retention.minutes", Int, none, Any, ReadOnly, Ignored,
+    "log.retention.minutes", Int, none, Any, ReadOnly, Served,
         "Age at which records are deleted, in minutes; unset: log.retention.hours.";
-    "log.retention.hours", Int, "168", Any, ReadOnly, Ignored,
+    "log.retention.hours", Int, "168", Any, ReadOnly, Served,
         "Age at which records are deleted, in hours.";
-    "log.retention.bytes", Long, "-1", Any, ClusterWide, Ignored,
+    "log.retention.bytes", Long, "-1", Any, ClusterWide, Served,
         "Length of a partition above which its oldest segments are deleted; -1: no limit.";
-    "log.retention.check.interval.ms", Long, "300000", AtLeast(1), ReadOnly, Ignored,
+    "log.retention.check.interval.ms", Long, "300000", AtLeast(1), ReadOnly, Served,
         "How often old segments are looked for.";
     "log.flush.interval.ms", Long, none, Any, ClusterWide, Ignored,
         "Longest time an appended record stays unsynced; unset: log.flush.scheduler.interval.ms.";
@@ -67,7 +67,7 @@ keys! {
         "How often log start offsets are written to their checkpoint file.";
     "log.preallocate", Boolean, "false", Any, ClusterWide, Ignored,
         "Whether a segment takes its full length on disk at once; here a little ahead, always.";
-    "log.initial.task.delay.ms", Long, "30000", AtLeast(0), ReadOnly, Ignored,
+    "log.initial.task.delay.ms", Long, "30000", AtLeast(0), ReadOnly, Served,
         "Wait after the start before the first cleaning, for tests.";
     "log.cleaner.backoff.ms", Long, "15000", AtLeast(0), ClusterWide, Ignored,
         "Pause of the cleaner when nothing is to be cleaned.";

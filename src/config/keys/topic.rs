@@ -57,9 +57,9 @@ keys! {
         "Whether turning tiered storage off deletes what it holds.";
     "remote.storage.enable", Boolean, "false", Any, ClusterWide, Ignored,
         "Whether old segments go to tiered storage; this version has none and refuses true.";
-    "retention.bytes", Long, "-1", Any, ClusterWide, Ignored,
+    "retention.bytes", Long, "-1", Any, ClusterWide, Served,
         "Length of a partition above which its oldest segments are deleted; -1: no limit.";
-    "retention.ms", Long, "604800000", AtLeast(-1), ClusterWide, Ignored,
+    "retention.ms", Long, "604800000", AtLeast(-1), ClusterWide, Served,
         "Age at which records are deleted; -1: never.";
     "segment.bytes", Int, "1073741824", AtLeast(1_048_576), ClusterWide, Served,
         "Length of a segment at which the next one begins.";

@@ -108,8 +108,7 @@ impl Runtime for GlommioRuntime {
     }
 
     fn wall_clock(&self) -> TimestampMs {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        TimestampMs(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        timestamp_of(SystemTime::now())
     }
 
     fn random(&self) -> u64 {
@@ -189,6 +188,11 @@ impl Runtime for GlommioRuntime {
     }
 }
 
+fn timestamp_of(time: SystemTime) -> TimestampMs {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    TimestampMs(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
 fn list(path: &Path) -> io::Result<Vec<FolderEntry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(path)? {
@@ -201,7 +205,9 @@ fn list(path: &Path) -> io::Result<Vec<FolderEntry>> {
         // Names that are not UTF-8 are none of ours.
         let Ok(name) = entry.file_name().into_string() else { continue };
         let is_folder = metadata.is_dir();
-        entries.push(FolderEntry { name, is_folder, bytes: if is_folder { 0 } else { metadata.len() } });
+        let bytes = if is_folder { 0 } else { metadata.len() };
+        let modified = metadata.modified().map(timestamp_of)?;
+        entries.push(FolderEntry { name, is_folder, bytes, modified });
     }
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(entries)

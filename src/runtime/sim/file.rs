@@ -107,6 +107,7 @@ impl SimFile {
     async fn write_call(&self, position: u64, buffers: &[Bytes]) -> Result<(), Trouble> {
         let OpenFile { world, owner, inode, path, .. } = &*self.open;
         let bytes: usize = buffers.iter().map(Bytes::len).sum();
+        let now = world.wall_clock(owner.machine);
         world
             .disk_call(
                 *owner,
@@ -118,7 +119,10 @@ impl SimFile {
                         disk.write(*inode, position, &first_bytes(buffers, bytes))?;
                         Err(error(libc::EIO))
                     }
-                    _ => disk.write(*inode, position, buffers),
+                    _ => {
+                        disk.touch(*inode, now);
+                        disk.write(*inode, position, buffers)
+                    }
                 },
             )
             .await

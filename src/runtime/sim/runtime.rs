@@ -14,8 +14,6 @@ use super::network::{SimListener, SimParcel, SimStream};
 use super::trace::Event;
 use super::world::World;
 
-/// The wall clock when a simulation starts.
-const WALL_CLOCK_START_MS: i64 = 1_750_000_000_000;
 
 /// One shard's handle to the simulation.
 #[derive(Clone)]
@@ -55,10 +53,7 @@ impl Runtime for SimRuntime {
     }
 
     fn wall_clock(&self) -> TimestampMs {
-        let step_ms = self.world.machines.borrow()[self.owner.machine].wall_step_ms;
-        let passed_ms =
-            i64::try_from(self.world.now() / 1_000_000).expect("a simulation ends before its clock does");
-        TimestampMs(WALL_CLOCK_START_MS + passed_ms + step_ms)
+        self.world.wall_clock(self.owner.machine)
     }
 
     fn random(&self) -> u64 {

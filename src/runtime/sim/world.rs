@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::base::{ShardId, Trouble};
+use crate::base::{ShardId, TimestampMs, Trouble};
 
 use super::super::{Crossing, Ends, Lane, Mistake};
 use super::disk::{Disk, DiskFault, DiskOperation, error};
@@ -17,6 +17,9 @@ use super::network::{Moment, Network, SimStream};
 use super::random::Random;
 use super::timers::{Due, TimerKey, Timers};
 use super::trace::{Event, Trace};
+
+/// The wall clock when a simulation starts.
+const WALL_CLOCK_START_MS: i64 = 1_750_000_000_000;
 
 /// Virtual nanoseconds that one poll of a task takes, so that a loop that waits for time to pass ends.
 const POLL_NANOS: u64 = 1_000;
@@ -112,6 +115,13 @@ impl World {
 
     pub(super) fn with_disk<T>(&self, machine: usize, act: impl FnOnce(&mut Disk) -> T) -> T {
         act(&mut self.machines.borrow_mut()[machine].disk)
+    }
+
+    pub(super) fn wall_clock(&self, machine: usize) -> TimestampMs {
+        let step_ms = self.machines.borrow()[machine].wall_step_ms;
+        let passed_ms =
+            i64::try_from(self.now() / 1_000_000).expect("a simulation ends before its clock does");
+        TimestampMs(WALL_CLOCK_START_MS + passed_ms + step_ms)
     }
 
     pub(super) fn with_network<T>(&self, act: impl FnOnce(&mut Network, &mut Moment<'_>) -> T) -> T {

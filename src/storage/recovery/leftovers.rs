@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::names::{BEING_WRITTEN, CLEANED, DELETED, FileKind, SWAP};
+use super::super::segment::FoundSegment;
 use super::super::small_file::remove_if_there;
 use super::super::walk::{HeaderWalk, Walked};
 use super::repair::Repair;
@@ -10,8 +11,7 @@ use crate::runtime::{File, FolderEntry, Open, Runtime};
 /// The files of a partition's folder after tidying up, each list by rising offset.
 #[derive(Debug, Default)]
 pub(super) struct FoundFiles {
-    /// Base offset and bytes of each segment's log file.
-    pub(super) segments: Vec<(Offset, u64)>,
+    pub(super) segments: Vec<FoundSegment>,
     pub(super) snapshots: Vec<Offset>,
     /// Segments that have a transaction index.
     pub(super) transaction_indexes: Vec<Offset>,
@@ -100,14 +100,14 @@ async fn list<R: Runtime>(
 ) -> Result<FoundFiles, Trouble> {
     let mut found = FoundFiles::default();
     let entries = runtime.list_folder(folder).await?;
-    let files: Vec<(FileKind, Offset, u64)> = entries
+    let files: Vec<(FileKind, Offset, &FolderEntry)> = entries
         .iter()
         .filter(|entry| !entry.is_folder)
-        .filter_map(|entry| FileKind::parse(&entry.name).map(|(kind, offset)| (kind, offset, entry.bytes)))
+        .filter_map(|entry| FileKind::parse(&entry.name).map(|(kind, offset)| (kind, offset, entry)))
         .collect();
-    for (kind, offset, bytes) in &files {
+    for (kind, offset, entry) in &files {
         match kind {
-            FileKind::Log => found.segments.push((*offset, *bytes)),
+            FileKind::Log => found.segments.push(FoundSegment::of(*offset, entry)),
             FileKind::ProducerSnapshot => found.snapshots.push(*offset),
             _ => {}
         }
@@ -117,7 +117,7 @@ async fn list<R: Runtime>(
     for (kind, offset, _) in files {
         let is_index =
             matches!(kind, FileKind::OffsetIndex | FileKind::TimeIndex | FileKind::TransactionIndex);
-        let has_log = found.segments.binary_search_by_key(&offset, |(base_offset, _)| *base_offset).is_ok();
+        let has_log = found.segments.binary_search_by_key(&offset, |segment| segment.base_offset).is_ok();
         if is_index && !has_log {
             remove(runtime, kind.path(folder, offset), repairs).await?;
         } else if kind == FileKind::TransactionIndex {

@@ -119,9 +119,7 @@ impl<R: Runtime> Log<R> {
         let segments: VecDeque<Rc<Segment<R>>> = found
             .segments
             .iter()
-            .map(|(base_offset, bytes)| {
-                Rc::new(Segment::found(&runtime, folder.clone(), *base_offset, *bytes, &settings))
-            })
+            .map(|segment| Rc::new(Segment::found(&runtime, folder.clone(), *segment, &settings)))
             .collect();
         let log = Log::with_segments(runtime, files, folder, topic_id, settings, segments);
         let opened = Opening { log: &log, known, found, repairs }.run(&mut replay).await?;

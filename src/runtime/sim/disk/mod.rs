@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 use super::super::{FolderEntry, Open};
 use super::random::Random;
+use crate::base::TimestampMs;
 
 use content::Content;
 pub use faults::{DiskFault, DiskOperation};
@@ -33,6 +34,7 @@ struct FileEntry {
     /// How many have it open.
     handles: u64,
     is_linked: bool,
+    modified: TimestampMs,
 }
 
 impl FileEntry {
@@ -125,8 +127,9 @@ impl Disk {
             (None, Open::Create | Open::Replace) => {
                 let inode = self.new_inode();
                 self.folders.link(path, inode)?;
-                self.files
-                    .insert(inode, FileEntry { content: Content::default(), handles: 0, is_linked: true });
+                let modified = TimestampMs(0);
+                let content = Content::default();
+                self.files.insert(inode, FileEntry { content, handles: 0, is_linked: true, modified });
                 inode
             }
         };
@@ -176,6 +179,11 @@ impl Disk {
 
     pub(super) fn bytes(&self, inode: u64) -> io::Result<u64> {
         Ok(self.content(inode)?.bytes() as u64)
+    }
+
+    /// Notes when a file was written to.
+    pub(super) fn touch(&mut self, inode: u64, now: TimestampMs) {
+        self.file(inode).modified = now;
     }
 
     /// Writes the buffers one after the other; when the disk is full, as much of them as has room.
@@ -246,15 +254,16 @@ impl Disk {
 
     pub(super) fn list_folder(&self, path: &Path) -> io::Result<Vec<FolderEntry>> {
         let entries = self.folders.entries(path)?;
-        Ok(entries
-            .iter()
-            .map(|(name, inode)| match self.files.get(inode) {
-                Some(file) => {
-                    FolderEntry { name: name.clone(), is_folder: false, bytes: file.content.bytes() as u64 }
-                }
-                None => FolderEntry { name: name.clone(), is_folder: true, bytes: 0 },
-            })
-            .collect())
+        let entry = |(name, inode): (&String, &u64)| {
+            let file = self.files.get(inode);
+            FolderEntry {
+                name: name.clone(),
+                is_folder: file.is_none(),
+                bytes: file.map_or(0, |file| file.content.bytes() as u64),
+                modified: file.map_or(TimestampMs(0), |file| file.modified),
+            }
+        };
+        Ok(entries.iter().map(entry).collect())
     }
 
     pub(super) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::base::{Position, Set};
+use crate::base::{Position, Set, TimestampMs};
 
 use super::super::mailbox::mailbox;
 use super::super::{File, FolderEntry, Lane, Open, Runtime};
@@ -203,14 +203,15 @@ fn folders_are_listed_renamed_and_removed() {
         let [data, topic] = ["/data", "/data/topic-0"].map(Path::new);
         runtime.create_folder(topic).await.expect("fine when it is there");
         let listed = runtime.list_folder(data).await.unwrap();
-        assert_eq!(listed, [FolderEntry { name: "topic-0".to_owned(), is_folder: true, bytes: 0 }]);
+        assert_eq!(listed, [FolderEntry { name: "topic-0".to_owned(), is_folder: true, bytes: 0, modified: TimestampMs(0) }]);
         runtime.rename(topic, Path::new("/data/topic-0.deleted")).await.unwrap();
         assert!(runtime.list_folder(topic).await.unwrap_err().is_not_found());
         create(&runtime, "/data/new", b"12").await;
         runtime.rename(Path::new("/data/new"), Path::new("/data/topic-0.deleted/00.log")).await.unwrap();
         assert_eq!(disk.used_bytes(), 2);
         let listed = runtime.list_folder(Path::new("/data/topic-0.deleted")).await.unwrap();
-        assert_eq!(listed, [FolderEntry { name: "00.log".to_owned(), is_folder: false, bytes: 2 }]);
+        let modified = runtime.wall_clock();
+        assert_eq!(listed, [FolderEntry { name: "00.log".to_owned(), is_folder: false, bytes: 2, modified }]);
         runtime.remove_folder(Path::new("/data/topic-0.deleted")).await.unwrap();
         assert_eq!((disk.names("/data"), disk.used_bytes()), (vec![], 0));
         assert!(runtime.remove_file(Path::new("/data/new")).await.unwrap_err().is_not_found());
