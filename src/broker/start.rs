@@ -105,6 +105,8 @@ pub async fn start_cluster<R: Runtime>(
         drop(router.on(owner, |shard| {
             let opening = shard.clone();
             shard.runtime.spawn(Lane::Background, async move { opening.open_remaining_logs().await });
+            let syncing = shard.clone();
+            shard.runtime.spawn(Lane::Background, async move { syncing.sync_overdue_logs().await });
             let expiring = shard.clone();
             shard.runtime.spawn(Lane::Background, async move { expiring.expire_producers().await });
             async {}

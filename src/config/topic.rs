@@ -17,6 +17,8 @@ pub struct TopicConfig {
     pub file_delete_delay_ms: i64,
     /// Records after which an append waits for its sync even where acknowledgements do not.
     pub flush_messages: i64,
+    /// How long an appended record may stay unsynced where acknowledgements do not wait for the disk.
+    pub flush_ms: i64,
     pub index_interval_bytes: u64,
     /// How long a record of a compacted topic may stay in the active segment, out of the cleaner's reach.
     pub max_compaction_lag_ms: i64,
@@ -72,6 +74,7 @@ impl TopicConfig {
             compression_zstd_level: 0,
             file_delete_delay_ms: 0,
             flush_messages: 0,
+            flush_ms: 0,
             index_interval_bytes: 0,
             max_compaction_lag_ms: 0,
             max_message_bytes: 0,
@@ -146,6 +149,7 @@ impl TopicConfig {
             ("min.insync.replicas", Value::Whole(count)) => self.min_insync_replicas = int(*count),
             ("file.delete.delay.ms", Value::Whole(ms)) => self.file_delete_delay_ms = *ms,
             ("flush.messages", Value::Whole(count)) => self.flush_messages = *count,
+            ("flush.ms", Value::Whole(ms)) => self.flush_ms = *ms,
             ("max.compaction.lag.ms", Value::Whole(ms)) => self.max_compaction_lag_ms = *ms,
             ("message.timestamp.before.max.ms", Value::Whole(ms)) => {
                 self.message_timestamp_before_max_ms = *ms;

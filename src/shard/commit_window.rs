@@ -98,6 +98,8 @@ async fn run_window<R: Runtime>(shard: &Rc<Shard<R>>, replicas: Vec<Rc<Replica<R
     if shard.config().durability == Durability::Disk {
         written = sync_all(shard, written).await;
         shard.runtime.crossed(Crossing::WindowWrittenThrough);
+    } else {
+        written = shard.sync_when_due(written).await;
     }
     for (replica, end) in written {
         if shard.is_log_folder_offline() {
@@ -144,7 +146,7 @@ fn stored_epoch(epoch: &crate::partition::EpochStart) -> EpochStart {
 type Syncing<R> = Pin<Box<dyn Future<Output = (Rc<Replica<R>>, Result<Offset, Trouble>)>>>;
 
 /// Syncs every log that was written to, several together.
-async fn sync_all<R: Runtime>(
+pub(super) async fn sync_all<R: Runtime>(
     shard: &Rc<Shard<R>>,
     written: Vec<(Rc<Replica<R>>, Offset)>,
 ) -> Vec<(Rc<Replica<R>>, Offset)> {

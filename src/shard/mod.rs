@@ -10,6 +10,7 @@ mod data_plane;
 mod delete_records;
 mod folder_use;
 mod housekeeping;
+mod later_syncs;
 mod log_limiter;
 mod log_starts;
 mod offsets;
@@ -56,6 +57,7 @@ pub use topics::METADATA_LEADER_EPOCH;
 use commit_window::CommitWindow;
 use folder_use::FolderUse;
 use coordinators::GroupCoordinators;
+use later_syncs::LaterSyncs;
 
 /// The state of one core. Only tasks of this shard touch it; no borrow of it lives across an await.
 pub struct Shard<R: Runtime> {
@@ -81,6 +83,7 @@ pub struct Shard<R: Runtime> {
     topic_configs: RefCell<Map<TopicName, Rc<TopicConfig>>>,
     replicas: RefCell<Map<TopicPartition, Rc<Replica<R>>>>,
     window: CommitWindow<R>,
+    later_syncs: LaterSyncs<R>,
     open_files: OpenFiles<R>,
     /// The data folder; on shard 0 alone.
     pub folder: OnceCell<LogFolder<R>>,
@@ -127,6 +130,7 @@ impl<R: Runtime> Shard<R> {
             topic_configs: RefCell::default(),
             replicas: RefCell::default(),
             window: CommitWindow::new(),
+            later_syncs: LaterSyncs::new(),
             folder: OnceCell::new(),
             log_starts: LogStarts::default(),
             producer_ids: RefCell::default(),

@@ -56,6 +56,8 @@ pub struct Replica<R: Runtime> {
     pub(super) pending: RefCell<Vec<LogBatch>>,
     /// Whether a commit window has this replica on its list.
     pub(super) queued: Cell<bool>,
+    /// Whether a time is set by which the log is synced.
+    pub(super) is_synced_later: Cell<bool>,
     pub(super) purgatory: Purgatory,
     bytes_since_snapshot: Cell<u64>,
     /// Producer state as it was when the log ended at that offset: written once the log is durable up to there.
@@ -117,6 +119,7 @@ impl<R: Runtime> Replica<R> {
             deferred: RefCell::default(),
             pending: RefCell::default(),
             queued: Cell::new(false),
+            is_synced_later: Cell::new(false),
             purgatory: Purgatory::default(),
             bytes_since_snapshot: Cell::new(0),
             snapshot: RefCell::default(),

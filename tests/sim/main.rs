@@ -17,6 +17,7 @@ mod openings;
 mod peers;
 mod rebalances;
 mod retention;
+mod settings;
 
 use onrush::runtime::sim::{Simulation, seeds};
 

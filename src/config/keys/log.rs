@@ -27,6 +27,10 @@ keys! {
         "What becomes of old segments: delete, compact, both, or neither when empty.";
     "log.flush.interval.messages", Long, "9223372036854775807", AtLeast(1), ClusterWide, Served,
         "Records after which an append waits for its sync; disk durability always waits.";
+    "log.flush.interval.ms", Long, none, Any, ClusterWide, Served,
+        "Longest time an appended record stays unsynced; unset: log.flush.scheduler.interval.ms.";
+    "log.flush.scheduler.interval.ms", Long, "9223372036854775807", Any, ReadOnly, Served,
+        "log.flush.interval.ms where that is unset; logs due for a sync need not be looked for.";
     "log.message.timestamp.type", String, "CreateTime", OneOf(&["CreateTime", "LogAppendTime"]), ClusterWide, Served,
         "Whether a record keeps its producer's time or gets the time of its append.";
     "log.message.timestamp.before.max.ms", Long, "9223372036854775807", AtLeast(0), ClusterWide, Served,
@@ -57,10 +61,6 @@ keys! {
         "Length of a partition above which its oldest segments are deleted; -1: no limit.";
     "log.retention.check.interval.ms", Long, "300000", AtLeast(1), ReadOnly, Served,
         "How often old segments are looked for.";
-    "log.flush.interval.ms", Long, none, Any, ClusterWide, Ignored,
-        "Longest time an appended record stays unsynced; unset: log.flush.scheduler.interval.ms.";
-    "log.flush.scheduler.interval.ms", Long, "9223372036854775807", Any, ReadOnly, Ignored,
-        "How often logs due for a sync are looked for.";
     "log.flush.offset.checkpoint.interval.ms", Int, "60000", AtLeast(0), ReadOnly, Ignored,
         "How often recovery points are written to their checkpoint file.";
     "log.flush.start.offset.checkpoint.interval.ms", Int, "60000", AtLeast(0), ReadOnly, Ignored,

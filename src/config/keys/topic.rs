@@ -19,8 +19,8 @@ keys! {
         "How long the files of something deleted stay on disk.";
     "flush.messages", Long, "9223372036854775807", AtLeast(1), ClusterWide, Served,
         "Records after which an append waits for its sync; disk durability always waits.";
-    "flush.ms", Long, "9223372036854775807", AtLeast(0), ClusterWide, Ignored,
-        "Longest time an appended record stays unsynced.";
+    "flush.ms", Long, "9223372036854775807", AtLeast(0), ClusterWide, Served,
+        "Longest time an appended record stays unsynced; disk durability leaves none so.";
     "follower.replication.throttled.replicas", List, "", ThrottledReplicas, ClusterWide, Ignored,
         "Replicas whose fetching is slowed down.";
     "index.interval.bytes", Int, "4096", AtLeast(0), ClusterWide, Served,
