@@ -71,7 +71,7 @@ fn a_changed_setting_is_in_force_on_every_shard_at_once_and_after_a_crash() {
         simulation.block_on(async {
             let mut client = connect(&runtime, &machine).await;
             for topic in ["own", "plain"] {
-                assert_eq!(client.partitions_with_leader(topic).await.expect("the broker runs"), 4);
+                while client.partitions_with_leader(topic).await.expect("the broker runs") < 4 {}
                 assert_eq!(takes(&mut client, topic, 500).await, [true; 4], "the logs are open from here on");
             }
             alter(&mut client, (TOPIC, "own"), "max.message.bytes", Some("400")).await;
@@ -119,7 +119,7 @@ fn more_in_sync_replicas_than_there_are_do_not_keep_a_batch_out() {
         let runtime = simulation.client();
         simulation.block_on(async {
             let mut client = connect(&runtime, &machine).await;
-            client.partitions_with_leader("lines").await.expect("the broker runs");
+            while client.partitions_with_leader("lines").await.expect("the broker runs") < 1 {}
             alter(&mut client, (TOPIC, "lines"), "min.insync.replicas", Some("2")).await;
             assert_eq!(client.produce("lines", 0, "a").await.expect("the broker runs"), Answer::Done(0));
         });
@@ -143,7 +143,7 @@ fn without_waiting_for_the_disk_flush_messages_and_flush_ms_say_when_a_log_is_sy
                 end += 1;
                 machine.disk().is_synced("/data/lines-0/00000000000000000000.log")
             };
-            client.partitions_with_leader("lines").await.expect("the broker runs");
+            while client.partitions_with_leader("lines").await.expect("the broker runs") < 1 {}
             assert!(!line(&mut client).await, "the page cache is enough");
             alter(&mut client, (TOPIC, "lines"), "flush.messages", Some("3")).await;
             assert!(!line(&mut client).await, "two");
