@@ -62,21 +62,32 @@ impl<R: Runtime> Shard<R> {
                 closed.note(&replica, known.log_start_offset, known.recovery_point);
                 continue;
             }
-            match self.close_log(&replica).await {
-                Ok(()) => {
-                    let rules = replica.rules.borrow();
-                    closed.note(&replica, rules.log_start_offset(), rules.high_watermark());
-                }
-                Err(trouble) => {
-                    tracing::warn!(topic = %replica.topic_name, %trouble, "a log cannot be closed");
-                    closed.in_order = false;
-                }
-            }
+            let is_closed = self.close_log(&replica).await;
+            let rules = replica.rules.borrow();
+            let recovery_point =
+                if is_closed { rules.high_watermark() } else { self.known_of_log(&replica).recovery_point };
+            closed.note(&replica, rules.log_start_offset(), recovery_point);
+            closed.in_order &= is_closed;
         }
         closed
     }
 
-    async fn close_log(&self, replica: &Replica<R>) -> Result<(), Trouble> {
+    /// Whether the log can be opened without being read.
+    async fn close_log(&self, replica: &Replica<R>) -> bool {
+        // What the rules have planned may not be in the log then.
+        if self.is_log_folder_offline() {
+            return false;
+        }
+        match self.try_to_close(replica).await {
+            Ok(()) => true,
+            Err(trouble) => {
+                tracing::warn!(topic = %replica.topic_name, %trouble, "a log cannot be closed");
+                false
+            }
+        }
+    }
+
+    async fn try_to_close(&self, replica: &Replica<R>) -> Result<(), Trouble> {
         let Some(log) = replica.log.get() else { return Ok(()) };
         let (end, entries) = {
             let rules = replica.rules.borrow();
