@@ -89,6 +89,7 @@ pub async fn start_cluster<R: Runtime>(
     shard.log_starts.load(&found.log_starts);
     announce(router, &found, folder.cluster_id()).await;
     load_metadata(router).await?;
+    forget_dead_checkpoints(router).await;
     for damaged in &found.damaged {
         tracing::warn!(file = %damaged.display(), "a checkpoint file is damaged; logs are read from further back");
     }
@@ -165,6 +166,13 @@ async fn load_metadata<R: Runtime>(router: &Rc<Router<R>>) -> Result<(), StartRe
     trial.apply(base_offset, &all).map_err(StartRefusal::MetadataContradicts)?;
     router.apply_everywhere(base_offset, all.into()).await;
     Ok(())
+}
+
+/// Has every shard forget what the checkpoints say of topics that were deleted just before a crash.
+async fn forget_dead_checkpoints<R: Runtime>(router: &Rc<Router<R>>) {
+    for owner in router.shards() {
+        router.on(owner, |shard| async move { shard.forget_dead_checkpoints().await }).await;
+    }
 }
 
 /// Moves the folders of partitions that the metadata does not know out of the way: what is left of topics that were deleted just

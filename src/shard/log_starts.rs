@@ -3,9 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::Shard;
 use super::budget::Budget;
+use super::{FolderCheckpoints, Shard};
 use crate::base::{Map, Offset, PartitionIndex, TopicName, TopicPartition, Trouble};
+use crate::metadata::METADATA_TOPIC;
 use crate::runtime::Runtime;
 use crate::storage::format::OffsetCheckpoint;
 
@@ -43,31 +44,41 @@ impl LogStarts {
         self.offsets.borrow_mut().extend(lines.iter().map(entry));
     }
 
-    /// What the file is to say.
-    pub fn lines(&self) -> Vec<OffsetCheckpoint> {
-        let offsets = self.offsets.borrow();
-        let line = |((topic, partition), offset): (&(TopicName, PartitionIndex), &Offset)| OffsetCheckpoint {
-            topic: topic.clone(),
-            partition: *partition,
-            offset: *offset,
-        };
-        let mut lines: Vec<_> = offsets.iter().map(line).collect();
-        lines.sort_unstable_by(|a, b| (&a.topic, a.partition).cmp(&(&b.topic, b.partition)));
-        lines
-    }
-
     fn note(&self, start: &LogStart) {
         let mut offsets = self.offsets.borrow_mut();
         let known = offsets.entry((start.topic.clone(), start.partition.partition)).or_insert(start.offset);
         *known = start.offset.max(*known);
     }
 
-    /// Forgets a topic; true when something was known of it.
-    fn forget(&self, topic: &TopicName) -> bool {
+    /// Forgets partitions that `lives` does not know; whether there were any.
+    fn forget_dead(&self, lives: impl Fn(&TopicName, PartitionIndex) -> bool) -> bool {
         let mut offsets = self.offsets.borrow_mut();
         let before = offsets.len();
-        offsets.retain(|(known, _), _| known != topic);
+        offsets.retain(|(topic, partition), _| lives(topic, *partition));
         offsets.len() < before
+    }
+}
+
+/// The lines of a checkpoint file, sorted.
+fn lines_of(offsets: &Map<(TopicName, PartitionIndex), Offset>) -> Vec<OffsetCheckpoint> {
+    let line = |((topic, partition), offset): (&(TopicName, PartitionIndex), &Offset)| OffsetCheckpoint {
+        topic: topic.clone(),
+        partition: *partition,
+        offset: *offset,
+    };
+    let mut lines: Vec<_> = offsets.iter().map(line).collect();
+    lines.sort_unstable_by(|a, b| (&a.topic, a.partition).cmp(&(&b.topic, b.partition)));
+    lines
+}
+
+impl FolderCheckpoints {
+    /// Forgets partitions that `lives` does not know; whether there were recovery points of any.
+    fn forget_dead(&mut self, lives: impl Fn(&TopicName, PartitionIndex) -> bool) -> bool {
+        let before = self.recovery_points.len();
+        self.torn.retain(|(topic, partition)| lives(topic, *partition));
+        self.log_starts.retain(|(topic, partition), _| lives(topic, *partition));
+        self.recovery_points.retain(|(topic, partition), _| lives(topic, *partition));
+        self.recovery_points.len() < before
     }
 }
 
@@ -83,12 +94,34 @@ impl<R: Runtime> Shard<R> {
         self.write_log_starts().await
     }
 
-    /// Strikes deleted topics out, so that a start that is written down for one is never taken for that of a new topic of the same
-    /// name. On shard 0 alone.
-    pub(super) async fn forget_log_starts(&self, topics: &[TopicName]) -> Result<(), Trouble> {
-        let is_gone = |topic: &&TopicName| self.image.borrow().topic_named(topic.as_str()).is_none();
-        let forgotten = topics.iter().filter(is_gone).filter(|topic| self.log_starts.forget(topic)).count();
-        if forgotten > 0 { self.write_log_starts().await } else { Ok(()) }
+    /// Forgets what the data folder's checkpoints say of partitions that are gone: a log that gets one of their names is another
+    /// one, and would lose what lies below the old one's start. On shard 0 the files that named any are written anew; on
+    /// return that outlives a power cut, or the log folder is offline.
+    pub async fn forget_dead_checkpoints(&self) {
+        let lives = |topic: &TopicName, partition| self.lives(topic, partition);
+        let forgot_recovery_points = self.checkpoints.borrow_mut().forget_dead(lives);
+        let Some(folder) = self.folder.get() else { return };
+        let forgot_log_starts = self.log_starts.forget_dead(lives);
+        let written = async {
+            if forgot_log_starts {
+                self.write_log_starts().await?;
+            }
+            if forgot_recovery_points {
+                let lines = lines_of(&self.checkpoints.borrow().recovery_points);
+                folder.write_recovery_points(&lines).await?;
+            }
+            Ok(())
+        };
+        if let Err(trouble) = written.await {
+            self.take_log_folder_offline(&trouble);
+        }
+    }
+
+    fn lives(&self, topic: &TopicName, partition: PartitionIndex) -> bool {
+        let image = self.image.borrow();
+        let lives =
+            image.topic_named(topic.as_str()).is_some_and(|topic| topic.partition(partition).is_some());
+        lives || topic.as_str() == METADATA_TOPIC
     }
 
     async fn write_log_starts(&self) -> Result<(), Trouble> {
@@ -100,7 +133,7 @@ impl<R: Runtime> Shard<R> {
             return Ok(());
         }
         let changes = starts.changes.get();
-        let lines = starts.lines();
+        let lines = lines_of(&starts.offsets.borrow());
         let folder = self.folder.get().expect("shard 0 has opened the data folder");
         folder.write_log_starts(&lines).await?;
         starts.written_changes.set(changes);
@@ -121,7 +154,8 @@ mod tests {
         };
         let starts = LogStarts::default();
         starts.load(&[line("b", 0, 5), line("a", 1, 7), line("gone", 0, 9)]);
-        assert!(starts.forget(&TopicName::new("gone")) && !starts.forget(&TopicName::new("gone")));
-        assert_eq!(starts.lines(), [line("a", 1, 7), line("b", 0, 5)]);
+        let lives = |topic: &TopicName, _| topic.as_str() != "gone";
+        assert!(starts.forget_dead(lives) && !starts.forget_dead(lives));
+        assert_eq!(lines_of(&starts.offsets.borrow()), [line("a", 1, 7), line("b", 0, 5)]);
     }
 }

@@ -18,7 +18,7 @@ pub const METADATA_LEADER_EPOCH: LeaderEpoch = LeaderEpoch(0);
 impl<R: Runtime> Shard<R> {
     /// Folds `records`, which stand in the metadata log from `base_offset` on, into this shard's image, and carries out
     /// what they change for the partitions that `owns` says are this shard's. When it returns, a deleted topic's folders
-    /// have names that no new topic can meet.
+    /// have names that no new topic can meet, and no checkpoint speaks of its partitions.
     pub async fn apply_metadata(
         self: &Rc<Self>,
         base_offset: Offset,
@@ -49,12 +49,7 @@ impl<R: Runtime> Shard<R> {
             let gone: Vec<_> =
                 delta.topics_removed.iter().map(|topic| (topic.name.clone(), topic.id)).collect();
             self.topics_gone(&gone);
-            let names: Vec<_> = gone.into_iter().map(|(name, _)| name).collect();
-            if self.folder.get().is_some()
-                && let Err(trouble) = self.forget_log_starts(&names).await
-            {
-                tracing::error!(%trouble, "the log starts of deleted topics are still written down");
-            }
+            self.forget_dead_checkpoints().await;
         }
         Ok(())
     }
