@@ -28,6 +28,10 @@ impl<R: Runtime> Log<R> {
             let kept = segments.split_off(first_kept);
             std::mem::replace(&mut segments, kept)
         };
+        if !retired.is_empty() {
+            // Else a power cut may take the name of the segment that the log begins with now, and leave those behind it.
+            self.0.runtime.sync_folder(&self.0.folder).await?;
+        }
         let mut doomed = Vec::new();
         for segment in &retired {
             for kind in FileKind::OF_SEGMENT {
