@@ -16,8 +16,9 @@ use crate::runtime::{File, Lane, Open, Runtime};
 impl<R: Runtime> Log<R> {
     /// Makes `offset` the first one that may be asked for, unless a later one is; at most the log end. Segments wholly below it
     /// leave the log, all but the newest: their files are renamed at once and removed `file.delete.delay.ms` later, for
-    /// fetches that are being sent. A start inside a segment is kept by `log-start-offset-checkpoint` alone, which
-    /// the caller writes before it answers. Returns the base offsets of the retired segments.
+    /// fetches that are being sent. The caller has written `log-start-offset-checkpoint`: it alone keeps a start inside a
+    /// segment, and after a power cut it tells which retired segments' names have come back. Returns the base offsets of the
+    /// retired segments.
     pub async fn advance_log_start(&self, offset: Offset) -> Result<Vec<Offset>, Trouble> {
         let log_start_offset = self.log_start_offset().max(offset.min(self.log_end_offset()));
         self.0.log_start_offset.set(log_start_offset);

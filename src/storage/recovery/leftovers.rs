@@ -47,6 +47,27 @@ pub(super) async fn tidy<R: Runtime>(
     list(runtime, folder, repairs).await
 }
 
+/// Removes segments wholly below the log start: they have left the log, but a power cut may bring back the names of some of them, and
+/// the hole between those and the rest would look like a torn end. Stopped half-way it may be called again.
+pub(super) async fn remove_below<R: Runtime>(
+    runtime: &R,
+    folder: &Path,
+    log_start_offset: Offset,
+    found: &mut FoundFiles,
+    repairs: &mut Vec<Repair>,
+) -> Result<(), Trouble> {
+    let first_kept =
+        found.segments.partition_point(|segment| segment.base_offset <= log_start_offset).max(1) - 1;
+    for FoundSegment { base_offset, .. } in found.segments.drain(..first_kept) {
+        for kind in FileKind::OF_SEGMENT {
+            remove_if_there(runtime, &kind.path(folder, base_offset)).await?;
+        }
+        found.transaction_indexes.retain(|other| *other != base_offset);
+        repairs.push(Repair::LeftoverRemoved { file: FileKind::Log.path(folder, base_offset) });
+    }
+    Ok(())
+}
+
 /// Kind and offset of a segment file that carries a mark behind its name.
 fn marked(entry: &FolderEntry, mark: &str) -> Option<(FileKind, Offset)> {
     if entry.is_folder {

@@ -10,7 +10,7 @@ use super::super::open_files::OpenFiles;
 use super::super::segment::Segment;
 use super::super::settings::LogSettings;
 use super::super::small_file::{read_text, write_small};
-use super::leftovers::tidy;
+use super::leftovers::{remove_below, tidy};
 use super::opening::Opening;
 use super::repair::Repair;
 use crate::base::{Offset, TopicId, Trouble};
@@ -114,7 +114,8 @@ impl<R: Runtime> Log<R> {
             return Err(if is_missing { OpenTrouble::NoFolder } else { OpenTrouble::Disk(trouble) });
         }
         check_topic(&runtime, folder, topic_id, &mut repairs).await?;
-        let found = tidy(&runtime, folder, &mut repairs).await?;
+        let mut found = tidy(&runtime, folder, &mut repairs).await?;
+        remove_below(&runtime, folder, known.log_start_offset, &mut found, &mut repairs).await?;
         let folder: Rc<Path> = folder.into();
         let segments: VecDeque<Rc<Segment<R>>> = found
             .segments

@@ -52,6 +52,25 @@ fn a_later_log_start_retires_whole_segments_and_their_files_go_later() {
 }
 
 #[test]
+fn a_retired_segment_whose_name_comes_back_makes_no_hole() {
+    let simulation = Simulation::new(4);
+    let machine = simulation.machine("broker");
+    machine.run(&simulation, |runtime| async move {
+        let log = create(&runtime, small(1)).await;
+        log.append(&[batch(0, 10, 10, 0), batch(10, 10, 10, 0), batch(20, 10, 10, 0)]).await.unwrap();
+        log.sync().await.unwrap();
+    });
+    machine.run(&simulation, |runtime| async move {
+        runtime.remove_file(&path(FileKind::Log, 10)).await.unwrap();
+        let known = OpenLog { log_start_offset: Offset(25), ..UNCLEAN };
+        let opened = open(&runtime, small(1), known).await.opened;
+        assert_eq!((opened.log_start_offset, opened.log_end_offset), (Offset(25), Offset(30)));
+        assert!(!opened.repairs.iter().any(|repair| matches!(repair, Repair::SegmentDropped { .. })));
+    });
+    assert!(machine.disk().read(path(FileKind::Log, 0)).is_none());
+}
+
+#[test]
 fn a_start_removes_what_retiring_left_and_keeps_the_log_start() {
     let simulation = Simulation::new(4);
     let machine = simulation.machine("broker");
