@@ -17,11 +17,11 @@ pub enum Crossing {
 /// A mistake that the engine, or the disk below it, is asked to make, to see that the tests find it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Mistake {
-    /// Syncs of files are said to be done and are not. Made by the simulated disk.
-    FilesNotSynced,
-    /// Syncs of files are said to be done before they are, so that the high watermark moves too early. Made by the simulated
-    /// disk.
-    FilesSyncedLate,
+    /// Syncs of `.log` files are said to be done and are not. Made by the simulated disk.
+    LogsNotSynced,
+    /// Syncs of `.log` files are said to be done before they are, so that the high watermark moves too early. Made by the
+    /// simulated disk.
+    LogsSyncedLate,
     /// Syncs of folders are said to be done and are not. Made by the simulated disk.
     FoldersNotSynced,
     /// A duplicate is answered though the batch that it repeats is not durable yet.

@@ -5,6 +5,7 @@
 mod answers;
 mod broker;
 mod client;
+mod crash;
 mod decisions;
 mod deletions;
 mod durability;

@@ -128,6 +128,12 @@ impl SimFile {
             .await
     }
 
+    /// Whether this file is a log, and syncs of logs are to go wrong in this way.
+    fn mistakes(&self, mistake: Mistake) -> bool {
+        self.open.world.makes(mistake)
+            && self.open.path.extension().is_some_and(|extension| extension == "log")
+    }
+
     /// `mark`: up to where, as it was when the sync began.
     async fn sync_up_to(&self, mark: io::Result<u64>) -> Result<(), Trouble> {
         let OpenFile { world, owner, inode, path, .. } = &*self.open;
@@ -138,7 +144,7 @@ impl SimFile {
                     disk.lose(*inode, mark);
                     return Err(error(libc::EIO));
                 }
-                if !world.makes(Mistake::FilesNotSynced) {
+                if !self.mistakes(Mistake::LogsNotSynced) {
                     disk.sync(*inode, mark);
                 }
                 Ok(())
@@ -196,7 +202,7 @@ impl File for SimFile {
         self.check_alive("sync")?;
         let OpenFile { world, owner, inode, .. } = &*self.open;
         let started = world.with_disk(owner.machine, |disk| disk.sync_mark(*inode));
-        if world.makes(Mistake::FilesSyncedLate) {
+        if self.mistakes(Mistake::LogsSyncedLate) {
             let file = self.clone();
             let late = async move { drop(file.sync_up_to(started).await) };
             world.spawn(*owner, Lane::Data, Box::pin(late));

@@ -1,0 +1,67 @@
+use std::fmt;
+use std::ops::AddAssign;
+
+use onrush::runtime::Crossing;
+use onrush::runtime::sim::Simulation;
+
+/// What the engine counts, and what it is called.
+const CROSSINGS: [(Crossing, &str); 4] = [
+    (Crossing::WindowWrittenThrough, "write-through window"),
+    (Crossing::SegmentRolled, "segment roll"),
+    (Crossing::DiskFull, "disk full"),
+    (Crossing::BackgroundSyncFailed, "failed background sync"),
+];
+
+/// How much a number of histories came through.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Coverage {
+    /// Crashes after which a broker started and what it held was compared.
+    pub crash_points: u64,
+    pub topics_remade: u64,
+    pub shard_counts_changed: u64,
+    pub crashes_in_recovery: u64,
+    crossings: [u64; CROSSINGS.len()],
+    /// Of all that happened, to compare two runs by.
+    digest: u64,
+}
+
+impl Coverage {
+    /// Adds what one simulation came through.
+    pub fn take_over(&mut self, simulation: &Simulation) {
+        self.digest = self.digest.rotate_left(1) ^ simulation.trace_digest();
+        for (count, (crossing, _)) in self.crossings.iter_mut().zip(CROSSINGS) {
+            *count += simulation.crossings(crossing);
+        }
+    }
+
+    /// Each place by name, and how often it was crossed.
+    pub fn places(&self) -> Vec<(&'static str, u64)> {
+        let mut places = vec![
+            ("topic deleted and made again", self.topics_remade),
+            ("changed shard count", self.shard_counts_changed),
+            ("crash during recovery", self.crashes_in_recovery),
+        ];
+        places.extend(CROSSINGS.iter().map(|(_, name)| *name).zip(self.crossings));
+        places
+    }
+}
+
+impl AddAssign for Coverage {
+    fn add_assign(&mut self, other: Coverage) {
+        self.digest ^= other.digest;
+        self.crash_points += other.crash_points;
+        self.topics_remade += other.topics_remade;
+        self.shard_counts_changed += other.shard_counts_changed;
+        self.crashes_in_recovery += other.crashes_in_recovery;
+        for (count, more) in self.crossings.iter_mut().zip(other.crossings) {
+            *count += more;
+        }
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "crash points checked: {}", self.crash_points)?;
+        self.places().iter().try_for_each(|(name, count)| writeln!(f, "  {name}: {count}"))
+    }
+}

@@ -1,0 +1,211 @@
+//! One seed's history: a broker that lives several times, and is crashed at many moments of each life on copies of its disk.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush::config::BrokerConfig;
+use onrush::runtime::sim::{DiskCopy, DiskFault, DiskOperation, SimMachine, SimRuntime, Simulation};
+use onrush::runtime::{Mistake, Runtime};
+
+use super::check::check;
+use super::coverage::Coverage;
+use super::load::{KEPT, Load, REMADE, SHRINKING};
+use super::model::SharedModel;
+use super::server::{Server, SimRouter};
+
+/// Moments of a history from which crashes are tried.
+const MOMENTS: u64 = 120;
+/// Those of one life at most.
+const MOMENTS_OF_A_LIFE: u64 = 30;
+/// Those that a broker lives on after its log folder went offline.
+const MOMENTS_OFFLINE: u64 = 4;
+/// Crashes tried from one moment, each with other losses.
+const CRASHES_OF_A_MOMENT: u64 = 2;
+/// Disk operations, about, in which a broker starts.
+const OPERATIONS_OF_A_START: u64 = 150;
+const SHARDS_MAX: u64 = 3;
+
+/// What goes wrong with the disk in the course of one life.
+enum Trouble {
+    None,
+    Full,
+    SyncFails,
+    BackgroundSyncFails,
+}
+
+/// A history on its way.
+pub struct History<'a> {
+    config: &'a BrokerConfig,
+    mistake: Option<Mistake>,
+    simulation: Simulation,
+    machine: SimMachine,
+    chance: SimRuntime,
+    model: SharedModel,
+    shards: u16,
+    coverage: Coverage,
+}
+
+impl<'a> History<'a> {
+    /// Lives through the history of `seed`, and tells how much it came through. Panics when a promise is broken.
+    pub fn run(seed: u64, config: &'a BrokerConfig, mistake: Option<Mistake>) -> Coverage {
+        let simulation = Simulation::new(seed);
+        mistake.into_iter().for_each(|mistake| simulation.make(mistake));
+        let mut history = History {
+            config,
+            mistake,
+            machine: simulation.machine("broker"),
+            chance: simulation.client(),
+            simulation,
+            model: SharedModel::default(),
+            shards: 0,
+            coverage: Coverage::default(),
+        };
+        let mut left = MOMENTS;
+        while left > 0 {
+            left -= history.live(left.min(MOMENTS_OF_A_LIFE));
+        }
+        history.coverage.take_over(&history.simulation);
+        history.coverage.topics_remade += history.model.borrow().remade;
+        history.coverage
+    }
+
+    fn below(&self, bound: u64) -> u64 {
+        self.chance.random() % bound
+    }
+
+    /// Lives for so many moments or, when the disk fails, fewer; gives how many there were.
+    fn live(&mut self, moments: u64) -> u64 {
+        self.machine.disk().heal();
+        self.machine.disk().set_capacity(u64::MAX);
+        let shards = 1 + self.below(SHARDS_MAX) as u16;
+        self.coverage.shard_counts_changed += u64::from(self.shards != 0 && self.shards != shards);
+        self.shards = shards;
+        let server = Server::begin(&self.machine, shards, self.config);
+        let router = server.wait(&self.simulation);
+        let load = Load::new(&self.machine, router.clone(), self.model.clone());
+        check_now(&self.simulation, &router, &load, &self.model);
+        load.begin();
+        let making = load.clone();
+        self.simulation.block_on(async move {
+            making.create_topic(KEPT).await;
+            making.create_topic(REMADE).await;
+            making.create_topic(SHRINKING).await;
+        });
+        load.begin_administrator();
+        let trouble = self.draw_trouble();
+        let trouble_at = self.below(MOMENTS_OF_A_LIFE / 2);
+        let (mut lived, mut offline) = (0, 0);
+        while lived < moments && offline < MOMENTS_OFFLINE {
+            if lived == trouble_at {
+                self.begin_trouble(&trouble);
+            }
+            self.go_on();
+            let copy = self.machine.disk().copy();
+            for _ in 0..CRASHES_OF_A_MOMENT {
+                self.crash_copy(&copy);
+            }
+            lived += 1;
+            offline += u64::from(router.shard.folder_offline.is_given());
+        }
+        match self.below(3) {
+            0 => self.machine.crash(),
+            1 => self.machine.kill(),
+            _ => {
+                load.end(&self.simulation);
+                // With a disk that fails it may end in disorder.
+                drop(server.stop(&self.simulation, &self.machine));
+            }
+        }
+        self.model.borrow_mut().broker_ended();
+        lived
+    }
+
+    fn draw_trouble(&self) -> Trouble {
+        match self.below(5) {
+            0 => Trouble::Full,
+            1 => Trouble::SyncFails,
+            2 => Trouble::BackgroundSyncFails,
+            _ => Trouble::None,
+        }
+    }
+
+    fn begin_trouble(&self, trouble: &Trouble) {
+        let disk = self.machine.disk();
+        let nth = 1 + self.below(3);
+        match trouble {
+            Trouble::None => {}
+            Trouble::Full => disk.set_capacity(disk.used_bytes() + self.below(10_000)),
+            Trouble::SyncFails => disk.fail_nth(DiskOperation::Sync, ".log", nth, DiskFault::LostPages),
+            Trouble::BackgroundSyncFails => {
+                disk.fail_nth(DiskOperation::Sync, "index", nth, DiskFault::LostPages)
+            }
+        }
+    }
+
+    /// Up to a moment shortly after a disk operation, or any.
+    fn go_on(&self) {
+        if self.below(2) == 0 {
+            self.simulation.run_for(Duration::from_micros(self.below(4_000)));
+        } else {
+            let disk = self.machine.disk();
+            let until = disk.operation_count() + 1 + self.below(12);
+            let limit = self.simulation.now() + Duration::from_millis(50);
+            self.simulation.run_until(|| disk.operation_count() >= until || self.simulation.now() > limit);
+        }
+    }
+
+    /// Ends the process on a copy of the disk, mostly with the power, lets a broker start from what is left, perhaps ends that one
+    /// too while it starts, and compares.
+    fn crash_copy(&mut self, copy: &DiskCopy) {
+        let simulation = Simulation::new(self.chance.random());
+        self.mistake.into_iter().for_each(|mistake| simulation.make(mistake));
+        let machine = simulation.machine("broker");
+        let chance = simulation.client();
+        machine.step_wall_clock(self.chance.wall_clock().0 - chance.wall_clock().0);
+        machine.disk().put(copy);
+        let mut model = self.model.borrow().clone();
+        model.broker_ended();
+        let model = Rc::new(RefCell::new(model));
+        match chance.random() % 8 {
+            0 => machine.kill(),
+            _ => machine.crash(),
+        }
+        while chance.random().is_multiple_of(3) {
+            let shards = 1 + (chance.random() % SHARDS_MAX) as u16;
+            let server = Server::begin(&machine, shards, self.config);
+            let disk = machine.disk();
+            let until = disk.operation_count() + chance.random() % OPERATIONS_OF_A_START;
+            simulation.run_until(|| disk.operation_count() >= until || server.router().is_some());
+            self.coverage.crashes_in_recovery += u64::from(server.router().is_none());
+            machine.crash();
+        }
+        let shards = 1 + (chance.random() % SHARDS_MAX) as u16;
+        self.coverage.shard_counts_changed += u64::from(self.shards != shards);
+        let server = Server::begin(&machine, shards, self.config);
+        let router = server.wait(&simulation);
+        let load = Load::new(&machine, router.clone(), model.clone());
+        check_now(&simulation, &router, &load, &model);
+        if chance.random().is_multiple_of(3) {
+            load.begin();
+            simulation.run_for(Duration::from_millis(10 + chance.random() % 20));
+            check_now(&simulation, &router, &load, &model);
+        }
+        self.coverage.crash_points += 1;
+        self.coverage.take_over(&simulation);
+    }
+}
+
+/// Compares what the broker holds with what was promised, and takes topics into the model that were made without an answer.
+fn check_now(simulation: &Simulation, router: &Rc<SimRouter>, load: &Load, model: &SharedModel) {
+    let promised = model.borrow().clone();
+    let untold = simulation.block_on(check(router, load, &promised));
+    let mut model = model.borrow_mut();
+    for (name, id, partitions) in untold {
+        if !model.topics.contains_key(&id) {
+            model.add_topic(id, &name, partitions);
+        }
+    }
+    model.asked.clear();
+    model.settle_endings(|id| router.shard.image.borrow().topic(id).is_some());
+}
