@@ -1,5 +1,6 @@
-"""Writes key|line from standard input with acks=all, and prints what a group of one reads: ADDRESS TOPIC COUNT."""
+"""Writes key|line from standard input with acks=all, and prints what a group of two reads: ADDRESS TOPIC COUNT."""
 import sys
+from threading import Thread
 
 from kafka import KafkaConsumer, KafkaProducer
 
@@ -14,16 +15,27 @@ for future in sent:
     future.get(timeout=60)
 producer.close()
 
-consumer = KafkaConsumer(
-    bootstrap_servers=address, group_id="kafka-python", auto_offset_reset="earliest", metadata_max_age_ms=1000
-)
-# kafka-python 3.0.12 now and then forgets a subscription that is made while it bootstraps.
-consumer.topics()
-consumer.subscribe([topic])
-read = 0
-while read < count:
-    for messages in consumer.poll(timeout_ms=100).values():
-        for message in messages:
-            read += 1
-            sys.stdout.write(message.value.decode() + "\n")
-consumer.close()
+read = []
+
+
+def consume():
+    member = KafkaConsumer(
+        bootstrap_servers=address, group_id="kafka-python", auto_offset_reset="earliest", metadata_max_age_ms=1000
+    )
+    # kafka-python 3.0.12 now and then forgets a subscription that is made while it bootstraps.
+    member.topics()
+    member.subscribe([topic])
+    while len(read) < count:
+        for messages in member.poll(timeout_ms=1000).values():
+            read.extend(message.value.decode() + "\n" for message in messages)
+    member.close()
+
+
+# kafka-python 3.0.12 drops its share when its join ends while nobody polls, and then joins again or stays without one. So
+# each member has a thread that polls all the time; two that are polled in turns can make each other join for ever.
+members = [Thread(target=consume) for _ in range(2)]
+for member in members:
+    member.start()
+for member in members:
+    member.join()
+sys.stdout.writelines(read)
