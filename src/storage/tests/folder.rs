@@ -8,6 +8,7 @@ use crate::runtime::Runtime;
 use crate::runtime::sim::{DiskFault, DiskOperation, SimRuntime, Simulation};
 
 const PATH: &str = "/var/lib/onrush";
+const EIO: i32 = 5;
 
 async fn open(runtime: &SimRuntime) -> Result<(LogFolder<SimRuntime>, FolderStart), FolderTrouble> {
     LogFolder::open(runtime.clone(), Path::new(PATH), NodeId(1), None).await
@@ -131,7 +132,7 @@ fn folders_of_deleted_partitions_are_moved_with_one_sync() {
     }
     machine.disk().sync_all();
     // One that cannot be moved leaves the others none the worse.
-    machine.disk().fail_nth(DiskOperation::Rename, "a-3", 1, DiskFault::Error(5));
+    machine.disk().fail_nth(DiskOperation::Rename, "a-3", 1, DiskFault::Error(EIO));
     simulation.keep_trace();
     machine.run(&simulation, |runtime| async move {
         let trouble = retire_folders(&runtime, Path::new(PATH), &deleted).await.unwrap_err();
