@@ -78,6 +78,12 @@ pub fn begin<R: Runtime>(
         RequestKind::IncrementalAlterConfigs(request) => {
             Box::pin(admin::incremental_alter_configs::handle(context, header, request))
         }
+        RequestKind::ListConfigResources(request) => {
+            Box::pin(admin::list_config_resources::handle(context, header, request))
+        }
+        RequestKind::DescribeLogDirs(request) => {
+            Box::pin(admin::describe_log_dirs::handle(context, header, request))
+        }
         RequestKind::OffsetCommit(request) => {
             Box::pin(group::offset_commit::handle(context, header, request))
         }

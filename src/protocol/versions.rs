@@ -42,12 +42,14 @@ const SERVED: &[ServedVersions] = &[
     row(ApiKey::OffsetForLeaderEpoch, 2, 4),
     row(ApiKey::DescribeConfigs, 1, 4),
     row(ApiKey::AlterConfigs, 0, 2),
+    row(ApiKey::DescribeLogDirs, 1, 4),
     row(ApiKey::SaslAuthenticate, 0, 2),
     row(ApiKey::CreatePartitions, 0, 3),
     row(ApiKey::DeleteGroups, 0, 2),
     row(ApiKey::IncrementalAlterConfigs, 0, 1),
     row(ApiKey::OffsetDelete, 0, 0),
     row(ApiKey::DescribeCluster, 0, 2),
+    row(ApiKey::ListConfigResources, 0, 1),
     row(ApiKey::DescribeTopicPartitions, 0, 0),
 ];
 

@@ -184,6 +184,9 @@ pub async fn names_are_listed_renamed_and_removed<R: Runtime, D: Dialer>(runtime
     file_with(&runtime, &inner.join("one"), &pattern(2, 10)).await;
     runtime.create_folder(&inner.join("sub")).await.unwrap();
     runtime.sync_folder(&inner).await.unwrap();
+    let space = runtime.disk_space(&inner).await.unwrap();
+    assert!(0 < space.usable_bytes && space.usable_bytes <= space.total_bytes, "{space:?}");
+    assert!(runtime.disk_space(&folder.join("none")).await.is_err_and(|trouble| trouble.is_not_found()));
     let seen = |entries: Vec<super::FolderEntry>| -> Vec<(String, bool, u64)> {
         entries.into_iter().map(|entry| (entry.name, entry.is_folder, entry.bytes)).collect()
     };

@@ -60,6 +60,14 @@ pub struct FolderEntry {
     pub modified: TimestampMs,
 }
 
+/// How much a file system holds, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DiskSpace {
+    pub total_bytes: u64,
+    /// What this process may still write.
+    pub usable_bytes: u64,
+}
+
 /// One shard's handle to its reactor, its clock, the disk and the network.
 pub trait Runtime: Clone + 'static {
     type File: File;
@@ -92,6 +100,8 @@ pub trait Runtime: Clone + 'static {
     fn remove_file(&self, path: &Path) -> impl Future<Output = Result<(), Trouble>>;
     /// Removes the folder and all in it.
     fn remove_folder(&self, path: &Path) -> impl Future<Output = Result<(), Trouble>>;
+    /// How much the file system that `folder` is on holds, and has room for.
+    fn disk_space(&self, folder: &Path) -> impl Future<Output = Result<DiskSpace, Trouble>>;
     /// Makes names made, renamed and removed in the folder outlive a power cut.
     fn sync_folder(&self, path: &Path) -> impl Future<Output = Result<(), Trouble>>;
     /// Takes the file, made when missing, for this process alone; refused with `WouldBlock` when another has it. An open file

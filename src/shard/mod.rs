@@ -15,6 +15,7 @@ mod log_limiter;
 mod log_starts;
 mod offsets;
 mod open_replica;
+mod partition_sizes;
 mod producer_ids;
 mod purgatory;
 mod read;

@@ -150,6 +150,17 @@ impl<R: Runtime> Log<R> {
     pub fn bytes(&self) -> u64 {
         self.0.segments.borrow().iter().map(|segment| segment.bytes.get()).sum()
     }
+    /// What `bytes` would say of the log in `folder`, told by its files' lengths; 0 when it has none yet.
+    pub async fn bytes_in_folder(runtime: &R, folder: &Path) -> Result<u64, Trouble> {
+        match runtime.list_folder(folder).await {
+            Ok(entries) => {
+                let is_log = |name: &str| matches!(FileKind::parse(name), Some((FileKind::Log, _)));
+                Ok(entries.iter().filter(|entry| is_log(&entry.name)).map(|entry| entry.bytes).sum())
+            }
+            Err(trouble) if trouble.is_not_found() => Ok(0),
+            Err(trouble) => Err(trouble),
+        }
+    }
     pub fn segment_count(&self) -> usize {
         self.0.segments.borrow().len()
     }

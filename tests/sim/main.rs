@@ -11,6 +11,7 @@ mod deletions;
 mod durability;
 mod group_member;
 mod groups;
+mod log_dirs;
 mod loopback_broker;
 mod move_count;
 mod moves;

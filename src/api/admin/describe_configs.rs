@@ -16,6 +16,7 @@ use tracing::level_filters::LevelFilter;
 use super::super::context::RequestContext;
 use super::super::nodes::meant_node;
 use super::super::outcome::Outcome;
+use super::resource_type::{BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC};
 use super::settings::{kind_number, source_number, text};
 use crate::config::{
     BrokerConfig, DescribedSetting, Synonym, describe_broker, describe_broker_defaults, describe_topic,
@@ -23,13 +24,6 @@ use crate::config::{
 use crate::metadata::check_topic_name;
 use crate::protocol::{ErrorCode, RequestHeader};
 use crate::runtime::Runtime;
-
-/// Kafka's `ConfigResource.Type`.
-const TOPIC: i8 = 2;
-const BROKER: i8 = 4;
-const BROKER_LOGGER: i8 = 8;
-const CLIENT_METRICS: i8 = 16;
-const GROUP: i8 = 32;
 
 /// Where a broker logger's level comes from. Source: Kafka's `DescribeConfigsResponse.ConfigSource`.
 const DYNAMIC_BROKER_LOGGER: i8 = 6;

@@ -1,11 +1,15 @@
-//! What operators ask for: topics made, grown, deleted, and settings shown and changed.
+//! What operators ask for: topics made, grown, deleted, and settings shown and changed,
+//! and what the disk holds.
 
 pub mod alter_configs;
 pub mod create_partitions;
 pub mod create_topics;
 pub mod delete_topics;
 pub mod describe_configs;
+pub mod describe_log_dirs;
 pub mod incremental_alter_configs;
+pub mod list_config_resources;
 
 mod config_changes;
+mod resource_type;
 mod settings;

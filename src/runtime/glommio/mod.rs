@@ -37,7 +37,7 @@ use self::random::Random;
 use self::tasks::Tasks;
 use self::timers::Timers;
 use crate::base::{Monotonic, ShardId, TimestampMs, Trouble};
-use crate::runtime::{FolderEntry, Lane, Open, Runtime};
+use crate::runtime::{DiskSpace, FolderEntry, Lane, Open, Runtime};
 
 pub use executors::{Event, ReactorSettings, Shards, choose_cores, run};
 pub use file::{GlommioFile, SharedFile};
@@ -159,6 +159,10 @@ impl Runtime for GlommioRuntime {
 
     async fn remove_folder(&self, path: &Path) -> Result<(), Trouble> {
         self.on_path("remove folder", path, |path| fs::remove_dir_all(path)).await
+    }
+
+    async fn disk_space(&self, folder: &Path) -> Result<DiskSpace, Trouble> {
+        self.on_path("look at the space of", folder, system_calls::disk_space).await
     }
 
     async fn sync_folder(&self, path: &Path) -> Result<(), Trouble> {

@@ -1,10 +1,14 @@
 //! The kernel's calls that neither the standard library, socket2 nor glommio offers in the shape needed here.
 
+use std::ffi::CString;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use crate::base::Position;
+use crate::runtime::DiskSpace;
 
 /// `cachestat(2)`, Linux 6.5; the same number on every architecture.
 const CACHESTAT: libc::c_long = 451;
@@ -52,6 +56,18 @@ pub(super) fn random(bytes: &mut [u8]) -> io::Result<()> {
 /// A second descriptor of the same open file, closed on exec.
 pub(super) fn duplicate(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     descriptor.try_clone_to_owned()
+}
+
+/// Bytes of the file system that `path` is on, and those of them that a process without privileges may still take.
+pub(super) fn disk_space(path: &Path) -> io::Result<DiskSpace> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut stat = MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: `path` ends in a zero, and `stat` is a valid place for one statvfs.
+    uninterrupted(|| checked(unsafe { libc::statvfs(path.as_ptr(), stat.as_mut_ptr()) } as isize))?;
+    // SAFETY: the call has succeeded, so it has filled all of it.
+    let stat = unsafe { stat.assume_init() };
+    let bytes = |blocks: libc::fsblkcnt_t| blocks.saturating_mul(stat.f_frsize);
+    Ok(DiskSpace { total_bytes: bytes(stat.f_blocks), usable_bytes: bytes(stat.f_bavail) })
 }
 
 /// Writes as much of `buffers` (at most 1024) as the kernel takes at once.

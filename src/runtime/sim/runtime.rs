@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use crate::base::{Monotonic, ShardId, TimestampMs, Trouble};
 
-use super::super::{Crossing, FolderEntry, Lane, Mistake, Open, Runtime};
+use super::super::{Crossing, DiskSpace, FolderEntry, Lane, Mistake, Open, Runtime};
 use super::disk::DiskOperation;
 use super::executor::Owner;
 use super::file::{SharedFile, SimFile, SimLock};
@@ -104,6 +104,12 @@ impl Runtime for SimRuntime {
     async fn list_folder(&self, path: &Path) -> Result<Vec<FolderEntry>, Trouble> {
         self.world
             .disk_call(self.owner, DiskOperation::ListFolder, path, (0, 0), |disk, _| disk.list_folder(path))
+            .await
+    }
+
+    async fn disk_space(&self, folder: &Path) -> Result<DiskSpace, Trouble> {
+        self.world
+            .disk_call(self.owner, DiskOperation::LookAtSpace, folder, (0, 0), |disk, _| disk.space(folder))
             .await
     }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::super::{FolderEntry, Open};
+use super::super::{DiskSpace, FolderEntry, Open};
 use super::random::Random;
 use crate::base::TimestampMs;
 
@@ -84,6 +84,12 @@ impl Disk {
     /// Bytes in files that have a name or are open.
     pub(super) fn used_bytes(&self) -> u64 {
         self.used_bytes
+    }
+
+    pub(super) fn space(&self, folder: &Path) -> io::Result<DiskSpace> {
+        self.list_folder(folder)?;
+        let usable_bytes = self.capacity_bytes.saturating_sub(self.used_bytes);
+        Ok(DiskSpace { total_bytes: self.capacity_bytes, usable_bytes })
     }
 
     pub(super) fn set_capacity(&mut self, bytes: u64) {
