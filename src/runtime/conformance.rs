@@ -43,6 +43,9 @@ macro_rules! conformance_tests {
             names_are_listed_renamed_and_removed
             a_cut_file_is_shorter_and_grows_with_zeroes
             reserving_blocks_leaves_the_length
+            a_durable_write_is_there_with_zeros_behind_it
+            durable_writes_end_in_any_order_beside_other_work
+            write_back_and_a_sync_of_the_file_system_change_nothing
             a_cold_read_equals_a_warm_one_at_any_offset
             a_shared_file_is_the_same_file
             a_file_outlives_its_name
@@ -72,17 +75,18 @@ macro_rules! conformance_tests {
         })*
     };
 }
+pub use super::durable_conformance::*;
 pub(crate) use conformance_tests;
 
 /// Bytes in which each place looks different from its neighbours and from other seeds.
-fn pattern(seed: u8, bytes: usize) -> Bytes {
+pub(super) fn pattern(seed: u8, bytes: usize) -> Bytes {
     (0..bytes)
         .map(|i| (i as u8).wrapping_mul(31) ^ (i >> 8) as u8 ^ (i >> 16) as u8 ^ seed)
         .collect::<Vec<_>>()
         .into()
 }
 
-async fn file_with<R: Runtime>(runtime: &R, path: &Path, content: &Bytes) -> R::File {
+pub(super) async fn file_with<R: Runtime>(runtime: &R, path: &Path, content: &Bytes) -> R::File {
     let file = runtime.open(path, Open::Create).await.unwrap();
     file.write_at(Position(0), std::slice::from_ref(content)).await.unwrap();
     file

@@ -14,6 +14,8 @@ mod trials;
 
 #[cfg(test)]
 pub(crate) mod conformance;
+#[cfg(test)]
+pub(crate) mod durable_conformance;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -36,7 +38,7 @@ pub enum Lane {
     Background,
 }
 
-/// How to open a file. All files are read and written through the page cache, but for `File::read_cold`.
+/// How to open a file. Files are read and written through the page cache, but for `File::read_cold` and `Open::Durable`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Open {
     /// An existing file, to read.
@@ -47,7 +49,12 @@ pub enum Open {
     Create,
     /// A file to read and write, made when missing, emptied when not.
     Replace,
+    /// A file made when missing, to be written by `File::write_durable` alone.
+    Durable,
 }
+
+/// Position and length of what `File::write_durable` writes are multiples of it.
+pub const DURABLE_UNIT_BYTES: u64 = 4096;
 
 /// One name in a folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -141,6 +148,21 @@ pub trait File: Clone + 'static {
     fn read_cold(&self, position: Position, bytes: usize) -> impl Future<Output = Result<Bytes, Trouble>>;
     /// Makes everything written before the call outlive a power cut. An error is never to be tried again on the same data.
     fn sync(&self) -> impl Future<Output = Result<(), Trouble>>;
+    /// Writes `buffers`, one after the other, and zeros up to the next multiple of `DURABLE_UNIT_BYTES`, past the page cache:
+    /// all of it outlives a power cut when this returns. It is on its way to the disk once it has been polled; from then on the
+    /// caller may do other things before it goes on to wait. Only for files opened with `Open::Durable`. Until it returns, and after
+    /// an error, any sectors of it may be on the disk; dropped half-way too.
+    fn write_durable(
+        &self,
+        position: Position,
+        buffers: &[Bytes],
+    ) -> impl Future<Output = Result<(), Trouble>>;
+    /// Has what is dirty in the range written to the disk, some of it at a time so that others' writes do not queue behind
+    /// it, and waits. Nothing is durable by it, but a `sync` that follows has little to do. An error counts as one of `sync`.
+    fn write_back(&self, position: Position, bytes: u64) -> impl Future<Output = Result<(), Trouble>>;
+    /// Does what `sync` and `Runtime::sync_folder` do for everything on the file system of this file. Tells of errors that
+    /// came up in any of it since this file was opened.
+    fn sync_file_system(&self) -> impl Future<Output = Result<(), Trouble>>;
     /// Cuts the file to `bytes`. Never on a file that was served.
     fn truncate(&self, bytes: u64) -> impl Future<Output = Result<(), Trouble>>;
     /// Reserves blocks for `[0, bytes)` without changing the length; a hint, silently without effect where not supported.

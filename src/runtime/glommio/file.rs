@@ -24,6 +24,8 @@ const DIRECT_UNIT: u64 = 4096;
 pub(super) const DISK_READ_BYTES_MAX: usize = 1024 * 1024;
 /// Most buffers one write call takes (`IOV_MAX`).
 const WRITE_CALL_BUFFERS_MAX: usize = 1024;
+/// What is written back at a time. In larger steps other writes were seen to wait for 30 ms and more.
+const WRITE_BACK_STEP_BYTES: u64 = 512 * 1024;
 /// Without `cachestat`, one byte in this many is asked for.
 const PROBE_BYTES: u64 = 64 * 1024;
 
@@ -259,6 +261,30 @@ impl File for GlommioFile {
         self.0.ring.fdatasync().await.map_err(|error| self.trouble("sync", cause(error)))
     }
 
+    async fn write_durable(&self, position: Position, buffers: &[Bytes]) -> Result<(), Trouble> {
+        let written = self.0.shard.durable_writes.write(self.descriptor(), position, buffers).await;
+        written.map_err(|cause| self.trouble_at("write", position, cause))
+    }
+
+    async fn write_back(&self, position: Position, bytes: u64) -> Result<(), Trouble> {
+        let file = self.duplicate("write back")?;
+        let steps = (0..bytes.div_ceil(WRITE_BACK_STEP_BYTES)).map(move |step| {
+            let done = step * WRITE_BACK_STEP_BYTES;
+            (position + done, WRITE_BACK_STEP_BYTES.min(bytes - done))
+        });
+        let written = self.0.shard.blocking.run(move || {
+            let mut steps = steps;
+            steps.try_for_each(|(position, bytes)| system_calls::write_back(file.as_fd(), position, bytes))
+        });
+        written.await.map_err(|cause| self.trouble("write back", cause))
+    }
+
+    async fn sync_file_system(&self) -> Result<(), Trouble> {
+        let file = self.duplicate("sync file system")?;
+        let synced = self.0.shard.blocking.run(move || system_calls::sync_file_system(file.as_fd()));
+        synced.await.map_err(|cause| self.trouble("sync file system of", cause))
+    }
+
     async fn truncate(&self, bytes: u64) -> Result<(), Trouble> {
         let file = self.duplicate("truncate")?;
         let cut = self.0.shard.blocking.run(move || file.set_len(bytes));
@@ -320,8 +346,18 @@ pub(super) fn open(path: &Path, open: Open) -> io::Result<OwnedFd> {
         Open::Write => options.read(true).write(true),
         Open::Create => options.read(true).write(true).create_new(true),
         Open::Replace => options.read(true).write(true).create(true).truncate(true),
+        Open::Durable => {
+            options.read(true).write(true).create(true).truncate(false).custom_flags(libc::O_DIRECT)
+        }
     };
-    options.open(path).map(OwnedFd::from)
+    match options.open(path) {
+        // A file system that cannot write past the page cache writes through it; durable it is all the same.
+        Err(error) if open == Open::Durable && error.raw_os_error() == Some(libc::EINVAL) => {
+            options.custom_flags(0).open(path)
+        }
+        opened => opened,
+    }
+    .map(OwnedFd::from)
 }
 
 /// What the kernel said, without glommio's wrapping.

@@ -7,6 +7,7 @@ pub mod check;
 pub mod signals;
 
 mod blocking;
+mod durable_writes;
 mod executors;
 mod file;
 mod listener;
@@ -32,6 +33,7 @@ use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use self::blocking::BlockingPool;
+use self::durable_writes::DurableWrites;
 use self::permits::Permits;
 use self::random::Random;
 use self::tasks::Tasks;
@@ -60,6 +62,7 @@ struct Shard {
     blocking: BlockingPool,
     random: Random,
     disk_reads: Permits,
+    durable_writes: Rc<DurableWrites>,
     landing: RefCell<Box<[u8]>>,
 }
 
@@ -73,9 +76,11 @@ impl GlommioRuntime {
             blocking,
             random: Random::new(),
             disk_reads: Permits::new(DISK_READS_MAX),
+            durable_writes: DurableWrites::new()?,
             landing: RefCell::new(vec![0; LANDING_BYTES].into_boxed_slice()),
         }));
         runtime.spawn(Lane::Data, runtime.0.timers.clone().drive());
+        runtime.spawn(Lane::Data, runtime.0.durable_writes.clone().drive());
         Ok(runtime)
     }
 
@@ -133,7 +138,7 @@ impl Runtime for GlommioRuntime {
             Open::Read | Open::Write => {
                 file::open(path, open).map_err(|cause| Trouble::new("open", path, cause))?
             }
-            Open::Create | Open::Replace => {
+            Open::Create | Open::Replace | Open::Durable => {
                 self.on_path("create", path, move |path| file::open(path, open)).await?
             }
         };

@@ -153,6 +153,24 @@ pub(super) fn reserve(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     }
 }
 
+/// Has the dirty pages of the range written, and waits for it. Not a sync: neither the disk's cache nor the file's length are seen to.
+pub(super) fn write_back(file: BorrowedFd<'_>, position: Position, bytes: u64) -> io::Result<()> {
+    let (position, bytes) = (offset(position)?, offset(Position(bytes))?);
+    let flags =
+        libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    // SAFETY: works on the descriptor alone.
+    uninterrupted(|| {
+        checked(unsafe { libc::sync_file_range(file.as_raw_fd(), position, bytes, flags) } as isize)
+    })
+    .map(|_| ())
+}
+
+/// Syncs the file system that the file stands on.
+pub(super) fn sync_file_system(file: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: works on the descriptor alone.
+    uninterrupted(|| checked(unsafe { libc::syncfs(file.as_raw_fd()) } as isize)).map(|_| ())
+}
+
 /// Takes the whole file for this open file description, until that is closed. `WouldBlock`: somebody has it.
 pub(super) fn lock(file: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: all zeroes is the whole file from its beginning, and no process (as the kernel asks for this kind of lock).

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::base::{Position, Trouble, WRITE_CALL_BYTES_MAX};
 
-use super::super::{File, Lane, Mistake};
+use super::super::{DURABLE_UNIT_BYTES, File, Lane, Mistake};
 use super::disk::{DiskFault, DiskOperation, Residency, error};
 use super::executor::{Dropped, Inbox, Owner};
 use super::world::World;
@@ -209,6 +209,63 @@ impl File for SimFile {
             return Ok(());
         }
         self.sync_up_to(started).await
+    }
+
+    async fn write_durable(&self, position: Position, buffers: &[Bytes]) -> Result<(), Trouble> {
+        self.check_may_write(DiskOperation::WriteDurable)?;
+        self.check_alive("write durable")?;
+        let OpenFile { world, owner, inode, path, .. } = &*self.open;
+        let mut data = buffers.concat();
+        data.resize(data.len().next_multiple_of(DURABLE_UNIT_BYTES as usize), 0);
+        assert!(position.0.is_multiple_of(DURABLE_UNIT_BYTES), "{position} is not where O_DIRECT may write");
+        let range = (position.0, data.len() as u64);
+        let begun = world
+            .with_disk(owner.machine, |disk| disk.begin_durable_write(*inode, position.0, data.into()))
+            .map_err(|cause| Trouble::at("write durable", path, position.0, cause))?;
+        let written = world
+            .disk_call(*owner, DiskOperation::WriteDurable, path, range, |disk, fault| match fault {
+                None => {
+                    disk.end_durable_write(*inode, begun);
+                    Ok(())
+                }
+                Some(_) => Err(error(libc::EIO)),
+            })
+            .await;
+        if written.is_err() {
+            world.with_disk(owner.machine, |disk| disk.tear_durable_write(*inode, begun, &world.random));
+        }
+        written
+    }
+
+    async fn write_back(&self, position: Position, bytes: u64) -> Result<(), Trouble> {
+        self.check_alive("write back")?;
+        let OpenFile { world, owner, inode, path, .. } = &*self.open;
+        let started = world.with_disk(owner.machine, |disk| disk.sync_mark(*inode));
+        world
+            .disk_call(*owner, DiskOperation::WriteBack, path, (position.0, bytes), |disk, fault| {
+                if fault == Some(DiskFault::LostPages) {
+                    disk.lose(*inode, started?);
+                    return Err(error(libc::EIO));
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    async fn sync_file_system(&self) -> Result<(), Trouble> {
+        self.check_alive("sync file system")?;
+        let OpenFile { world, owner, path, .. } = &*self.open;
+        let mark = world.with_disk(owner.machine, |disk| disk.file_system_mark());
+        world
+            .disk_call(*owner, DiskOperation::SyncFileSystem, path, (0, 0), |disk, fault| {
+                if fault == Some(DiskFault::LostPages) {
+                    disk.lose_file_system(mark);
+                    return Err(error(libc::EIO));
+                }
+                disk.sync_file_system(mark);
+                Ok(())
+            })
+            .await
     }
 
     async fn truncate(&self, bytes: u64) -> Result<(), Trouble> {

@@ -96,7 +96,7 @@ impl SimMachine {
         self.world.record(Event::Kill { machine: &name });
         self.drop_tasks();
         self.world.with_network(|network, moment| network.close_machine(self.machine, None, moment));
-        self.world.with_disk(self.machine, Disk::close_all);
+        self.world.with_disk(self.machine, |disk| disk.close_all(&self.world.random));
     }
 
     /// Cuts the power: like `kill`, but the disk keeps only what was synced and, by chance, some of the rest.

@@ -20,6 +20,8 @@ pub(super) struct Content {
     seen: Vec<u8>,
     durable: Vec<u8>,
     pending: VecDeque<(u64, Change)>,
+    /// Writes past the page cache that the disk has and has not said are done: number, position, data.
+    durable_writes: Vec<(u64, usize, Bytes)>,
     next_sequence: u64,
     /// A sync has failed: what is seen and what is written back may differ.
     has_lost_pages: bool,
@@ -47,6 +49,47 @@ impl Content {
     pub(super) fn write(&mut self, position: usize, data: Bytes) {
         put(&mut self.seen, position, &data);
         self.push(Change::Write { position, data });
+    }
+
+    /// Hands a write past the page cache to the disk; gives its number.
+    pub(super) fn begin_durable_write(&mut self, position: usize, data: Bytes) -> u64 {
+        let number = self.next_sequence;
+        self.next_sequence += 1;
+        self.durable_writes.push((number, position, data));
+        number
+    }
+
+    /// The disk has done what it was given.
+    pub(super) fn end_durable_write(&mut self, number: u64) {
+        if let Some((position, data)) = self.take_durable_write(number) {
+            put(&mut self.seen, position, &data);
+            put(&mut self.durable, position, &data);
+        }
+    }
+
+    /// The write has failed, or nobody will know: any of its sectors are on the disk.
+    pub(super) fn tear_durable_write(&mut self, number: u64, random: &Random) {
+        if let Some(write) = self.take_durable_write(number) {
+            tear(&mut self.durable, std::slice::from_ref(&write), random);
+            let (position, data) = write;
+            let end = (position + data.len()).min(self.durable.len());
+            if position < end {
+                let torn = self.durable[position..end].to_vec();
+                put(&mut self.seen, position, &torn);
+            }
+        }
+    }
+
+    /// As `tear_durable_write`, for all there are.
+    pub(super) fn tear_durable_writes(&mut self, random: &Random) {
+        let numbers: Vec<u64> = self.durable_writes.iter().map(|(number, ..)| *number).collect();
+        numbers.into_iter().for_each(|number| self.tear_durable_write(number, random));
+    }
+
+    fn take_durable_write(&mut self, number: u64) -> Option<(usize, Bytes)> {
+        let place = self.durable_writes.iter().position(|(other, ..)| *other == number)?;
+        let (_, position, data) = self.durable_writes.remove(place);
+        Some((position, data))
     }
 
     pub(super) fn truncate(&mut self, bytes: usize) {
@@ -113,6 +156,7 @@ impl Content {
     /// The length is chosen apart from the sectors, so a file may end in zeros or lack sectors that were written.
     /// A truncation that did not reach the disk takes all changes after it along.
     pub(super) fn power_cut(&mut self, random: &Random) {
+        self.tear_durable_writes(random);
         let pending = std::mem::take(&mut self.pending);
         let mut writes = Vec::new();
         let mut truncation_kept = true;
@@ -271,6 +315,29 @@ mod tests {
         for (what, count) in [("nothing", nothing), ("all", everything), ("short", short), ("holes", holes)] {
             assert!(count > 5, "{what}: {count}");
         }
+    }
+
+    #[test]
+    fn a_durable_write_is_torn_while_it_lasts_and_whole_once_it_has_ended() {
+        let (mut old, mut new, mut mixed) = (0, 0, 0);
+        for seed in 0..200 {
+            let mut content = file_with_synced(&[1; 4096]);
+            let number = content.begin_durable_write(0, Bytes::from(vec![2; 4096]));
+            assert_eq!(content.seen(), [1; 4096]);
+            content.power_cut(&Random::new(seed));
+            for sector in content.seen().chunks(SECTOR_BYTES) {
+                assert!(sector == [1; SECTOR_BYTES] || sector == [2; SECTOR_BYTES], "seed {seed}");
+            }
+            old += usize::from(content.seen() == [1; 4096]);
+            new += usize::from(content.seen() == [2; 4096]);
+            mixed += usize::from(content.seen()[0] != content.seen()[4095]);
+            content.end_durable_write(number);
+            let number = content.begin_durable_write(0, Bytes::from(vec![3; 4096]));
+            content.end_durable_write(number);
+            content.power_cut(&Random::new(seed));
+            assert_eq!(content.seen(), [3; 4096], "seed {seed}");
+        }
+        assert!(old > 5 && new > 5 && mixed > 5, "{old} old, {new} new, {mixed} mixed");
     }
 
     #[test]

@@ -11,7 +11,10 @@ pub enum DiskOperation {
     Read,
     ReadCold,
     Write,
+    WriteDurable,
+    WriteBack,
     Sync,
+    SyncFileSystem,
     Truncate,
     CreateFolder,
     ListFolder,
@@ -83,7 +86,11 @@ fn usual_latency(operation: DiskOperation) -> (u64, u64) {
     match operation {
         DiskOperation::Write | DiskOperation::Read => (2_000, 60_000),
         DiskOperation::ReadCold => (60_000, 400_000),
-        DiskOperation::Sync | DiskOperation::SyncFolder => (150_000, 2_500_000),
+        DiskOperation::Sync
+        | DiskOperation::SyncFolder
+        | DiskOperation::SyncFileSystem
+        | DiskOperation::WriteDurable
+        | DiskOperation::WriteBack => (150_000, 2_500_000),
         _ => (5_000, 150_000),
     }
 }
@@ -141,7 +148,10 @@ impl DiskOperation {
             DiskOperation::Read => "read",
             DiskOperation::ReadCold => "read cold",
             DiskOperation::Write => "write",
+            DiskOperation::WriteDurable => "write durable",
+            DiskOperation::WriteBack => "write back",
             DiskOperation::Sync => "sync",
+            DiskOperation::SyncFileSystem => "sync file system",
             DiskOperation::Truncate => "truncate",
             DiskOperation::CreateFolder => "create folder",
             DiskOperation::ListFolder => "list folder",
@@ -154,7 +164,7 @@ impl DiskOperation {
     }
 
     pub(in super::super) fn has_position(self) -> bool {
-        use DiskOperation::{Read, ReadCold, Truncate, Write};
-        matches!(self, Read | ReadCold | Write | Truncate)
+        use DiskOperation::{Read, ReadCold, Truncate, Write, WriteDurable};
+        matches!(self, Read | ReadCold | Write | WriteDurable | Truncate)
     }
 }

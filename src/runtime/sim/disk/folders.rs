@@ -145,7 +145,13 @@ impl Folders {
     }
 
     pub(super) fn sync_all(&mut self) {
-        for change in std::mem::take(&mut self.pending) {
+        self.sync_before(self.next_sequence);
+    }
+
+    /// Makes the changes to all folders before `mark` durable.
+    pub(super) fn sync_before(&mut self, mark: u64) {
+        let settled = self.pending.partition_point(|change| change.sequence < mark);
+        for change in self.pending.drain(..settled).collect::<Vec<_>>() {
             self.make_durable(&change);
         }
     }

@@ -28,6 +28,12 @@ pub enum Residency {
     Chance,
 }
 
+/// How far a sync of the whole file system reaches.
+pub(super) struct FileSystemMark {
+    names: u64,
+    files: Vec<(u64, u64)>,
+}
+
 #[derive(Clone)]
 struct FileEntry {
     content: Content,
@@ -130,7 +136,7 @@ impl Disk {
                 inode
             }
             (Some(inode), _) => inode,
-            (None, Open::Create | Open::Replace) => {
+            (None, Open::Create | Open::Replace | Open::Durable) => {
                 let inode = self.new_inode();
                 self.folders.link(path, inode)?;
                 let modified = TimestampMs(0);
@@ -211,6 +217,28 @@ impl Disk {
             position += fits;
         }
         Ok(())
+    }
+
+    /// Hands a write past the page cache to the disk; gives its number. `ENOSPC` unless all of it has room.
+    pub(super) fn begin_durable_write(&mut self, inode: u64, position: u64, data: Bytes) -> io::Result<u64> {
+        let room = self.capacity_bytes.saturating_sub(self.used_bytes);
+        let grows = (position + data.len() as u64).saturating_sub(self.bytes(inode)?);
+        if grows > room {
+            return Err(error(libc::ENOSPC));
+        }
+        Ok(self.file(inode).content.begin_durable_write(position as usize, data))
+    }
+
+    pub(super) fn end_durable_write(&mut self, inode: u64, number: u64) {
+        self.file(inode).content.end_durable_write(number);
+        self.count_used();
+    }
+
+    pub(super) fn tear_durable_write(&mut self, inode: u64, number: u64, random: &Random) {
+        if let Some(file) = self.files.get_mut(&inode) {
+            file.content.tear_durable_write(number, random);
+        }
+        self.count_used();
     }
 
     /// What readers see, cut at the end of the file.
@@ -325,9 +353,39 @@ impl Disk {
         self.files.retain(|inode, file| file.takes_room() || folders.may_come_back(*inode));
     }
 
+    /// Up to where a sync of the file system that starts now must reach: in the names, and in each file with unsynced data.
+    pub(super) fn file_system_mark(&self) -> FileSystemMark {
+        let dirty = self.files.iter().filter(|(_, file)| !file.content.is_synced());
+        FileSystemMark {
+            names: self.folders.sync_mark(),
+            files: dirty.map(|(inode, file)| (*inode, file.content.sync_mark())).collect(),
+        }
+    }
+
+    pub(super) fn sync_file_system(&mut self, mark: FileSystemMark) {
+        for (inode, mark) in mark.files {
+            if let Some(file) = self.files.get_mut(&inode) {
+                file.content.sync(mark);
+            }
+        }
+        self.folders.sync_before(mark.names);
+        let folders = &self.folders;
+        self.files.retain(|inode, file| file.takes_room() || folders.may_come_back(*inode));
+    }
+
+    pub(super) fn lose_file_system(&mut self, mark: FileSystemMark) {
+        for (inode, mark) in mark.files {
+            if let Some(file) = self.files.get_mut(&inode) {
+                file.content.lose(mark);
+            }
+        }
+    }
+
     /// The process that had files open is gone; what it wrote is still seen.
-    pub(super) fn close_all(&mut self) {
+    pub(super) fn close_all(&mut self, random: &Random) {
         self.locked.clear();
+        self.files.values_mut().for_each(|file| file.content.tear_durable_writes(random));
+        self.count_used();
         let open: Vec<u64> =
             self.files.iter().filter(|(_, file)| file.handles > 0).map(|(inode, _)| *inode).collect();
         for inode in open {
