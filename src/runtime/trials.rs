@@ -6,8 +6,16 @@
 pub enum Crossing {
     /// A log has begun another segment.
     SegmentRolled,
+    /// A commit window was made durable by the journal alone.
+    WindowJournaled,
     /// A commit window was made durable by syncing the segments it was written to.
     WindowWrittenThrough,
+    /// A commit window was made durable in part by the journal, in part by syncing segments.
+    WindowMixed,
+    /// The segments of a unit of the journal are synced, and its file is free to be written over.
+    JournalRecycled,
+    /// A start has written to segments what stood in a journal.
+    JournalReplayed,
     /// A write found no room. Counted by the simulated disk.
     DiskFull,
     /// A sync in the background lane has failed. Counted by the simulated disk.

@@ -32,7 +32,61 @@ pub struct Appended {
     pub rolled: Vec<Offset>,
 }
 
+/// Batches that have their place in the newest segment, before they are written.
+pub struct Placed {
+    /// Base offset of the segment.
+    pub(super) segment: Offset,
+    pub(super) position: Position,
+    pub(super) bytes: u32,
+    pub(super) buffers: Vec<Bytes>,
+}
+
 impl<R: Runtime> Log<R> {
+    /// Says where `batches` go if they can be written and, by way of a journal, made durable without any new name: the
+    /// newest segment has room for them, and its name is durable. `None`: they are for `append` and `sync`. Changes nothing.
+    pub fn place(&self, batches: &[LogBatch]) -> Option<Placed> {
+        let has_new_names = self.0.folder_is_dirty.get() || self.0.is_newborn.get();
+        if self.is_offline() || has_new_names || self.0.is_ragged.get() {
+            return None;
+        }
+        let segment = self.active();
+        let (settings, now) = (self.settings(), self.0.runtime.wall_clock());
+        let position = Position(segment.bytes.get());
+        let mut bytes = 0;
+        for (i, batch) in batches.iter().enumerate() {
+            if position.0 + bytes == 0 {
+                segment.first_timestamp.set(Some(batch.header.max_timestamp));
+            }
+            let entries = segment.index_entries() + i as u64;
+            segment.first_timestamp.get()?;
+            if segment.is_full_for(&batch.header, position.0 + bytes, entries, &settings, now) {
+                return None;
+            }
+            bytes += batch.header.size_bytes();
+        }
+        let bytes = u32::try_from(bytes).ok()?;
+        Some(Placed { segment: segment.base_offset, position, bytes, buffers: buffers_of(batches) })
+    }
+
+    /// Writes `batches` where `place` has said; nothing may have been appended since. Otherwise as `append`.
+    pub async fn append_placed(&self, batches: &[LogBatch], placed: &Placed) -> Result<(), Trouble> {
+        let segment = self.active();
+        let end = (segment.base_offset, segment.bytes.get());
+        assert_eq!(end, (placed.segment, placed.position.0), "somebody else has appended");
+        let end_before = self.log_end_offset();
+        let written = self.write_run(&segment, batches, &placed.buffers, &self.settings()).await;
+        written.inspect_err(|trouble| self.append_failed(trouble, end_before))
+    }
+
+    /// Some of the bytes may be there, behind the last batch.
+    fn append_failed(&self, trouble: &Trouble, end_before: Offset) {
+        let nothing_was_taken = self.log_end_offset() == end_before;
+        self.0.is_ragged.set(true);
+        if !(trouble.is_disk_full() && nothing_was_taken) {
+            self.take_offline();
+        }
+    }
+
     /// Writes the batches at the log end, in order; none may begin below the end of the one before. They go through the page
     /// cache and are not durable before `sync`. One append at a time; not safe to drop half-way.
     /// Errors: the disk is full and nothing was taken (may be tried again), else the log is offline.
@@ -40,14 +94,7 @@ impl<R: Runtime> Log<R> {
         self.check_online("append")?;
         let end_before = self.log_end_offset();
         let appended = self.append_all(batches).await;
-        if let Err(trouble) = &appended {
-            let nothing_was_taken = self.log_end_offset() == end_before;
-            self.0.is_ragged.set(true);
-            if !(trouble.is_disk_full() && nothing_was_taken) {
-                self.take_offline();
-            }
-        }
-        appended
+        appended.inspect_err(|trouble| self.append_failed(trouble, end_before))
     }
 
     async fn append_all(&self, batches: &[LogBatch]) -> Result<Appended, Trouble> {
@@ -70,7 +117,8 @@ impl<R: Runtime> Log<R> {
             let bytes = segment.bytes.get() + run_bytes;
             let entries = segment.index_entries() + (i - run_start) as u64;
             if segment.is_full_for(header, bytes, entries, &settings, now) {
-                self.write_run(&segment, &batches[run_start..i], &settings).await?;
+                let run = &batches[run_start..i];
+                self.write_run(&segment, run, &buffers_of(run), &settings).await?;
                 (run_start, run_bytes) = (i, 0);
                 segment = self.roll_at(header.base_offset).await?;
                 appended.rolled.push(header.base_offset);
@@ -80,22 +128,24 @@ impl<R: Runtime> Log<R> {
             }
             run_bytes += header.size_bytes();
         }
-        self.write_run(&segment, &batches[run_start..], &settings).await?;
+        let run = &batches[run_start..];
+        self.write_run(&segment, run, &buffers_of(run), &settings).await?;
         Ok(appended)
     }
 
-    /// Writes batches that all belong into `segment`.
+    /// Writes batches that all belong into `segment`; `buffers`: their bytes.
     async fn write_run(
         &self,
         segment: &Rc<Segment<R>>,
         batches: &[LogBatch],
+        buffers: &[Bytes],
         settings: &LogSettings,
     ) -> Result<(), Trouble> {
         let Some(last) = batches.last() else { return Ok(()) };
         let file = segment.log_file(&self.0.files, Open::Write).await?;
         self.mark_dirty(segment);
         let start = Position(segment.bytes.get());
-        file.write_at(start, &buffers_of(batches)).await?;
+        file.write_at(start, buffers).await?;
         // A sync that began meanwhile has not seen all of it.
         self.mark_dirty(segment);
         let mut position = start;
@@ -171,6 +221,7 @@ impl<R: Runtime> Log<R> {
 
     /// Cuts what a failed write has left behind the last batch. Nobody was ever given those bytes.
     pub(super) async fn cut_ragged_end(&self) -> Result<(), Trouble> {
+        self.drain().await?;
         let active = self.active();
         let file = active.log_file(&self.0.files, Open::Write).await?;
         file.truncate(active.bytes.get()).await?;

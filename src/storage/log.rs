@@ -1,4 +1,4 @@
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
@@ -7,6 +7,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 
 use super::format::PartitionMetadata;
+use super::journal::Journal;
 use super::marks::Marks;
 use super::names::{FileKind, PARTITION_METADATA};
 use super::open_files::OpenFiles;
@@ -36,6 +37,11 @@ pub(super) struct Inner<R: Runtime> {
     pub(super) log_start_offset: Cell<Offset>,
     pub(super) log_end_offset: Cell<Offset>,
     pub(super) durable_end_offset: Cell<Offset>,
+    /// What is below it stands in synced segments; the rest of what is durable stands in the journal, too.
+    pub(super) synced_end_offset: Cell<Offset>,
+    /// The journal that this log's batches have gone through, and the newest of its units that holds some.
+    pub(super) journal: OnceCell<Journal<R>>,
+    pub(super) newest_unit: Cell<Option<u64>>,
     pub(super) marks: RefCell<Marks>,
     /// Offsets of the producer snapshots in the folder, rising.
     pub(super) snapshots: RefCell<Vec<Offset>>,
@@ -102,6 +108,9 @@ impl<R: Runtime> Log<R> {
             log_start_offset: Cell::new(Offset::ZERO),
             log_end_offset: Cell::new(Offset::ZERO),
             durable_end_offset: Cell::new(Offset::ZERO),
+            synced_end_offset: Cell::new(Offset::ZERO),
+            journal: OnceCell::new(),
+            newest_unit: Cell::new(None),
             marks: RefCell::new(Marks::new()),
             snapshots: RefCell::new(Vec::new()),
             dirty: RefCell::new(Vec::new()),
@@ -115,10 +124,11 @@ impl<R: Runtime> Log<R> {
         }))
     }
 
-    /// Sets log end and durable end.
+    /// Sets log end, durable end and synced end.
     pub(super) fn set_ends(&self, end: Offset) {
         self.0.log_end_offset.set(end);
         self.0.durable_end_offset.set(end);
+        self.0.synced_end_offset.set(end);
     }
 
     pub fn folder(&self) -> &Path {
@@ -169,7 +179,9 @@ impl<R: Runtime> Log<R> {
         self.0.is_offline.get()
     }
 
-    pub(super) fn take_offline(&self) {
+    /// Ends all writing: a write or sync of this log, or of another one in the same data folder, has failed. Reads go on up
+    /// to where its segments are synced: above that the kernel may have dropped what the journal still holds.
+    pub fn take_offline(&self) {
         self.0.is_offline.set(true);
     }
 

@@ -8,6 +8,7 @@ mod closed_log;
 mod flush;
 mod folder;
 mod index_repair;
+mod journal;
 mod log;
 mod lookup;
 mod marks;
@@ -28,9 +29,10 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use append::{Appended, LogBatch};
+pub use append::{Appended, LogBatch, Placed};
 pub use closed_log::ClosedLog;
 pub use folder::{DeletedPartition, FolderStart, FolderTrouble, LogFolder, retire_folders};
+pub use journal::{Journal, JournalWindow, Part, Replayed as ReplayedJournals, replay as replay_journals};
 pub use log::Log;
 pub use lookup::{FoundRecord, SegmentInfo};
 pub use names::{FileKind, PartitionFolderName, folder_name_to_delete, partition_folder_name};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::base::{Offset, PartitionIndex, TopicName};
+use crate::base::{Offset, PartitionIndex, ShardId, TopicName};
 
 pub(super) const META_PROPERTIES: &str = "meta.properties";
 pub(super) const LOCK: &str = ".lock";
@@ -20,6 +20,17 @@ pub(super) const DELETED: &str = ".deleted";
 pub(super) const CLEANED: &str = ".cleaned";
 /// Appended to the name of a compacted segment that is taking the place of others.
 pub(super) const SWAP: &str = ".swap";
+
+/// Name of a file of a shard's journal. A plain file: Kafka takes every folder of a data folder for a partition's.
+pub(super) fn journal_file_name(shard: ShardId, number: u64) -> String {
+    format!("onrush-{shard}-{number}.journal")
+}
+
+/// Takes the name of a journal's file apart; `None` when it is no such file.
+pub(super) fn parse_journal_file_name(name: &str) -> Option<(ShardId, u64)> {
+    let (shard, number) = name.strip_prefix("onrush-")?.strip_suffix(".journal")?.split_once('-')?;
+    Some((ShardId(shard.parse().ok()?), number.parse().ok()?))
+}
 
 /// The files of one segment, and a producer snapshot, each named by an offset of 20 digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -144,6 +155,16 @@ mod tests {
         }
         // A metadata snapshot of KRaft carries offset and epoch.
         assert_eq!(FileKind::parse("00000000000000000007-0000000001.checkpoint"), None);
+    }
+
+    #[test]
+    fn journal_files_are_told_by_name() {
+        assert_eq!(journal_file_name(ShardId(3), 12), "onrush-3-12.journal");
+        assert_eq!(parse_journal_file_name("onrush-3-12.journal"), Some((ShardId(3), 12)));
+        for name in ["onrush-3.journal", "onrush-3-12.journal.tmp", "onrush-x-1.journal", "onrush-3-.journal"]
+        {
+            assert_eq!(parse_journal_file_name(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -117,7 +117,9 @@ impl<R: Runtime> Log<R> {
         whole_first_batch: bool,
     ) -> Result<LogRead<R::File>, ReadTrouble> {
         let nothing = LogRead { slice: None, first_offset: from };
-        let upper = upper.min(self.log_end_offset());
+        let readable_end =
+            if self.is_offline() { self.0.synced_end_offset.get() } else { self.log_end_offset() };
+        let upper = upper.min(readable_end);
         let mut next_segment = self.segment_of(from);
         while let Some(segment) = next_segment {
             if from >= upper || segment.base_offset >= upper {

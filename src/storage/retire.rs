@@ -84,6 +84,7 @@ impl<R: Runtime> Log<R> {
         if offset >= self.log_end_offset() {
             return Ok(self.log_end_offset());
         }
+        self.drain().await?;
         self.0.marks.borrow_mut().clear();
         let mut snapshots = self.0.snapshots.take();
         for beyond in snapshots.extract_if(.., |snapshot| *snapshot > offset) {

@@ -34,6 +34,8 @@ pub(super) struct Segment<R: Runtime> {
     times: SparseIndex<R::File, TimeEntry>,
     /// Bytes of whole batches, all of them written.
     pub(super) bytes: Cell<u64>,
+    /// So many of them were synced, or found at start.
+    pub(super) synced_bytes: Cell<u64>,
     /// Timestamp of the first batch, from which `segment.ms` counts; `None`: empty, or not looked at yet.
     pub(super) first_timestamp: Cell<Option<TimestampMs>>,
     /// Greatest timestamp and the last offset of the first batch that has it. Of a segment that is no longer written to it
@@ -95,6 +97,7 @@ impl<R: Runtime> Segment<R> {
             offsets: SparseIndex::in_file(),
             times: SparseIndex::in_file(),
             bytes: Cell::new(bytes),
+            synced_bytes: Cell::new(bytes),
             first_timestamp: Cell::new(None),
             greatest: Cell::new(None),
             created: runtime.wall_clock(),
@@ -273,6 +276,7 @@ impl<R: Runtime> Segment<R> {
     pub(super) fn take_over(&self, scanned: Scanned) {
         let is_whole = scanned.is_whole();
         self.bytes.set(scanned.bytes);
+        self.synced_bytes.set(scanned.bytes);
         self.greatest.set(scanned.greatest);
         self.damage.replace(scanned.damage);
         if is_whole {

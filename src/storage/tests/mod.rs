@@ -4,6 +4,7 @@ mod append_read;
 mod crash;
 mod damage;
 mod folder;
+mod journal;
 mod kafka_folder;
 mod leftovers;
 mod lost_pages;

@@ -1,0 +1,160 @@
+//! Bringing the segments up to what the journals hold, before any log is opened.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::format::{self, BLOCK_BYTES, Entry};
+use super::units::make_void;
+use crate::base::{Map, Offset, Position, TopicId, Trouble};
+use crate::runtime::{Crossing, File, Open, Runtime};
+use crate::storage::format::PartitionMetadata;
+use crate::storage::names::{FileKind, PARTITION_METADATA, parse_journal_file_name};
+use crate::storage::small_file::read_text;
+
+/// Segments that are open at a time.
+const SEGMENTS_OPEN_MAX: usize = 512;
+/// From so many segments on one sync of the file system is faster than a sync of each.
+const SYNCED_ONE_BY_ONE_MAX: usize = 16;
+
+/// What was found in the journals of a data folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Replayed {
+    pub windows: u64,
+    /// Entries that were written to their segments, and the bytes of them.
+    pub entries: u64,
+    pub bytes: u64,
+    /// Entries of partitions and segments that are gone.
+    pub skipped: u64,
+}
+
+/// Writes all that stands in the journals of the data folder to where it belongs, syncs it, and only then empties the journals.
+/// All of them, whatever shards there are now; files of shards from `shard_count` on are removed. Stopped half-way, it is
+/// to be called again. To be called before any log of the folder is opened.
+/// After an error the journals are as they were, and nothing in the folder may be used.
+pub async fn replay<R: Runtime>(runtime: &R, folder: &Path, shard_count: u16) -> Result<Replayed, Trouble> {
+    let mut written = Vec::new();
+    let mut surplus = Vec::new();
+    let mut replay = Replay {
+        runtime,
+        folder,
+        first_unit: None,
+        topics: Map::default(),
+        segments: Map::default(),
+        done: Replayed::default(),
+    };
+    for entry in runtime.list_folder(folder).await? {
+        let Some((shard, _)) = parse_journal_file_name(&entry.name) else { continue };
+        let path = folder.join(&entry.name);
+        if let Some((file, bytes)) = read_unit(runtime, &path).await? {
+            replay.first_unit.get_or_insert(file);
+            replay.unit(&bytes).await?;
+            written.push(path.clone());
+        }
+        if shard.0 >= shard_count {
+            surplus.push(path);
+        }
+    }
+    replay.sync_segments().await?;
+    if replay.done.entries > 0 {
+        runtime.crossed(Crossing::JournalReplayed);
+    }
+    for path in written {
+        make_void(&runtime.open(&path, Open::Durable).await?).await?;
+    }
+    for path in surplus {
+        runtime.remove_file(&path).await?;
+    }
+    Ok(replay.done)
+}
+
+/// A journal's file, and its bytes as they are on the disk; `None`: it is void.
+async fn read_unit<R: Runtime>(runtime: &R, path: &Path) -> Result<Option<(R::File, Bytes)>, Trouble> {
+    let file = runtime.open(path, Open::Read).await?;
+    let first_block = file.read_cold(Position(0), BLOCK_BYTES as usize).await?;
+    if format::is_void(&first_block) {
+        return Ok(None);
+    }
+    let bytes = usize::try_from(file.bytes()?).expect("a journal's file fits the memory");
+    let bytes = file.read_cold(Position(0), bytes).await?;
+    Ok(Some((file, bytes)))
+}
+
+struct Replay<'a, R: Runtime> {
+    runtime: &'a R,
+    folder: &'a Path,
+    /// Opened before anything was written, so that a sync of the file system tells of every error since.
+    first_unit: Option<R::File>,
+    /// Whose folder it is, by name; `None`: it is not there, or does not say.
+    topics: Map<String, Option<TopicId>>,
+    /// Those written to since the last sync, and those that are not there (`None`).
+    segments: Map<(String, Offset), Option<R::File>>,
+    done: Replayed,
+}
+
+impl<R: Runtime> Replay<'_, R> {
+    async fn unit(&mut self, unit: &Bytes) -> Result<(), Trouble> {
+        for window in format::windows(unit) {
+            self.done.windows += 1;
+            for (entry, bytes) in window.entries {
+                match self.segment_of(&entry).await? {
+                    Some(file) => {
+                        file.write_at(entry.position, &[unit.slice_ref(bytes)]).await?;
+                        self.done.entries += 1;
+                        self.done.bytes += bytes.len() as u64;
+                    }
+                    None => self.done.skipped += 1,
+                }
+            }
+            self.runtime.yield_now().await;
+        }
+        Ok(())
+    }
+
+    /// The file that the entry is about; `None`: nobody wants it any more.
+    async fn segment_of(&mut self, entry: &Entry<'_>) -> Result<Option<R::File>, Trouble> {
+        if self.topic_of(entry.folder).await? != Some(entry.topic_id) {
+            return Ok(None);
+        }
+        let key = (entry.folder.to_owned(), entry.segment);
+        if let Some(known) = self.segments.get(&key) {
+            return Ok(known.clone());
+        }
+        if self.segments.len() >= SEGMENTS_OPEN_MAX {
+            self.sync_segments().await?;
+        }
+        let path: PathBuf = FileKind::Log.path(&self.folder.join(entry.folder), entry.segment);
+        let file = match self.runtime.open(&path, Open::Write).await {
+            Ok(file) => Some(file),
+            Err(trouble) if trouble.is_not_found() => None,
+            Err(trouble) => return Err(trouble),
+        };
+        self.segments.insert(key, file.clone());
+        Ok(file)
+    }
+
+    /// A folder that does not say whose it is was never synced, so no entry is about it, but perhaps about an older one of its
+    /// name.
+    async fn topic_of(&mut self, name: &str) -> Result<Option<TopicId>, Trouble> {
+        if let Some(topic_id) = self.topics.get(name) {
+            return Ok(*topic_id);
+        }
+        let text = read_text(self.runtime, &self.folder.join(name).join(PARTITION_METADATA)).await?;
+        let metadata = text.as_deref().and_then(PartitionMetadata::parse);
+        let topic_id = metadata.map(|metadata| metadata.topic_id);
+        self.topics.insert(name.to_owned(), topic_id);
+        Ok(topic_id)
+    }
+
+    /// Makes durable what was written so far.
+    async fn sync_segments(&mut self) -> Result<(), Trouble> {
+        let files: Vec<R::File> = std::mem::take(&mut self.segments).into_values().flatten().collect();
+        if let Some(unit) = self.first_unit.as_ref().filter(|_| files.len() > SYNCED_ONE_BY_ONE_MAX) {
+            return unit.sync_file_system().await;
+        }
+        for file in files {
+            file.sync().await?;
+        }
+        Ok(())
+    }
+}
