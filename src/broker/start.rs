@@ -20,7 +20,7 @@ use crate::router::{METADATA_PARTITION, Router};
 use crate::runtime::{Lane, Listener, Runtime};
 use crate::shard::{AppendRefusal, FolderCheckpoints, QueryRefusal};
 use crate::storage::format::OffsetCheckpoint;
-use crate::storage::{FolderStart, FolderTrouble, LogFolder};
+use crate::storage::{FolderStart, FolderTrouble, LogFolder, replay_journals};
 
 /// Kafka's number for a listener without TLS or SASL.
 const PLAINTEXT: i16 = 0;
@@ -87,6 +87,7 @@ pub async fn start_cluster<R: Runtime>(
     shard.folder.set(folder).unwrap_or_else(|_| panic!("the data folder is opened once"));
     let folder = shard.folder.get().expect("it was just set");
     shard.log_starts.load(&found.log_starts);
+    open_journals(router).await?;
     announce(router, &found, folder.cluster_id()).await;
     load_metadata(router).await?;
     forget_dead_checkpoints(router).await;
@@ -119,6 +120,26 @@ pub async fn start_cluster<R: Runtime>(
         }));
     }
     say_started(&config, router.owner_count(), &shard.image.borrow());
+    Ok(())
+}
+
+/// Brings the segments up to what an earlier run's journals hold, whatever its number of shards was, and has every shard begin a
+/// journal of its own.
+async fn open_journals<R: Runtime>(router: &Rc<Router<R>>) -> Result<(), Trouble> {
+    let shard = &router.shard;
+    let replayed = replay_journals(&shard.runtime, &shard.config().log_dir, router.shard_count()).await?;
+    if replayed.windows > 0 {
+        tracing::info!(
+            "the journals had {} commit windows: {} bytes written to their segments again, {} entries of topics and segments that are gone skipped",
+            replayed.windows,
+            replayed.bytes,
+            replayed.skipped
+        );
+    }
+    for owner in router.shards() {
+        let opened = router.on(owner, |shard| async move { shard.open_journal().await });
+        opened.await.unwrap_or(Ok(()))?;
+    }
     Ok(())
 }
 

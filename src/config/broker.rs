@@ -24,6 +24,8 @@ pub struct BrokerConfig {
     pub log_dir: PathBuf,
 
     pub durability: Durability,
+    /// A multiple of 4,096.
+    pub journal_file_bytes: u64,
     pub cores: Cores,
     pub advertise: Advertise,
     /// Core that only accepts connections, none of `cores`; `None`: the first shard does that too.
@@ -124,6 +126,8 @@ impl BrokerConfig {
             listeners,
             advertised_listeners,
             log_dir: log_dir(&read)?,
+            journal_file_bytes: u64::try_from(read.whole("onrush.journal.file.bytes")).unwrap_or(0) / 4096
+                * 4096,
             durability: match read.text("onrush.durability").as_deref() {
                 Some("os") => Durability::Os,
                 _ => Durability::Disk,

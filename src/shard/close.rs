@@ -69,7 +69,17 @@ impl<R: Runtime> Shard<R> {
             closed.note(&replica, rules.log_start_offset(), recovery_point);
             closed.in_order &= is_closed;
         }
+        closed.in_order &= self.close_journal().await;
         closed
+    }
+
+    /// Empties the journal, so that Kafka can take the folder over; `false`: what is in it is for the next start.
+    async fn close_journal(&self) -> bool {
+        let Some(journal) = self.journal.get().filter(|_| !self.is_log_folder_offline()) else {
+            return !self.is_log_folder_offline();
+        };
+        let closed = journal.close().await;
+        closed.inspect_err(|trouble| tracing::warn!(%trouble, "the journal cannot be emptied")).is_ok()
     }
 
     /// Whether the log can be opened without being read.

@@ -30,12 +30,12 @@ mod topics;
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
-use crate::base::{ClusterId, Map, Offset, PartitionIndex, Set, ShardId, TopicName, TopicPartition};
-use crate::config::{BrokerConfig, TopicConfig};
+use crate::base::{ClusterId, Map, Offset, PartitionIndex, Set, ShardId, TopicName, TopicPartition, Trouble};
+use crate::config::{BrokerConfig, Durability, TopicConfig};
 use crate::metadata::Image;
 use crate::partition::fetch_session::FetchSessions;
 use crate::runtime::Runtime;
-use crate::storage::{LogFolder, OpenFiles};
+use crate::storage::{Journal, LogFolder, OpenFiles};
 
 pub use budget::{Budget, Share};
 pub use close::ClosedLogs;
@@ -56,8 +56,8 @@ pub use signal::{Signal, SignalWatch};
 pub use topics::METADATA_LEADER_EPOCH;
 
 use commit_window::CommitWindow;
-use folder_use::FolderUse;
 use coordinators::GroupCoordinators;
+use folder_use::FolderUse;
 use later_syncs::LaterSyncs;
 
 /// The state of one core. Only tasks of this shard touch it; no borrow of it lives across an await.
@@ -86,6 +86,8 @@ pub struct Shard<R: Runtime> {
     window: CommitWindow<R>,
     later_syncs: LaterSyncs<R>,
     open_files: OpenFiles<R>,
+    /// There once it was opened; never under `onrush.durability=os`.
+    journal: OnceCell<Journal<R>>,
     /// The data folder; on shard 0 alone.
     pub folder: OnceCell<LogFolder<R>>,
     /// Used on shard 0 alone.
@@ -132,6 +134,7 @@ impl<R: Runtime> Shard<R> {
             replicas: RefCell::default(),
             window: CommitWindow::new(),
             later_syncs: LaterSyncs::new(),
+            journal: OnceCell::new(),
             folder: OnceCell::new(),
             log_starts: LogStarts::default(),
             producer_ids: RefCell::default(),
@@ -153,5 +156,16 @@ impl<R: Runtime> Shard<R> {
     /// The broker's settings in force: those it was started with, and over them those that were made since.
     pub fn config(&self) -> Rc<BrokerConfig> {
         self.config.borrow().clone()
+    }
+
+    /// Begins to journal, before anything is appended. The journals of the data folder must have been replayed.
+    pub async fn open_journal(&self) -> Result<(), Trouble> {
+        if self.config().durability == Durability::Disk {
+            let config = self.config();
+            let opened = Journal::open(self.runtime.clone(), &config.log_dir, config.journal_file_bytes);
+            let journal = opened.await?;
+            self.journal.set(journal).unwrap_or_else(|_| panic!("the journal is opened once"));
+        }
+        Ok(())
     }
 }

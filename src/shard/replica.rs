@@ -230,6 +230,9 @@ impl<R: Runtime> Replica<R> {
     /// A write or sync has failed: nothing more is taken in, and who waits is told. What was durable can still be read. Files
     /// that are not open yet are opened to be read only.
     pub(super) fn take_offline(&self) {
+        if let Some(log) = self.log.get() {
+            log.take_offline();
+        }
         if self.opening.get() == Opening::Open {
             self.pending.take();
             self.rules.borrow_mut().take_offline();

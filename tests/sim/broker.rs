@@ -24,7 +24,11 @@ pub fn address(machine: &SimMachine) -> SocketAddr {
 impl SimBroker {
     /// Kills what runs on the machine, and starts a broker on its disk, of so many shards that own partitions.
     pub fn start(machine: &SimMachine, shards: u16, settings: &[(&str, &str)]) -> SimBroker {
-        let mut all = BTreeMap::from([("log.dirs".to_owned(), DATA_FOLDER.to_owned())]);
+        // Small files, so that the journal is written over again and again.
+        let mut all = BTreeMap::from([
+            ("log.dirs".to_owned(), DATA_FOLDER.to_owned()),
+            ("onrush.journal.file.bytes".to_owned(), "65536".to_owned()),
+        ]);
         all.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let config = Settings::from_static(all)
             .and_then(BrokerConfig::from_settings)

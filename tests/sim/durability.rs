@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use onrush::base::ShardId;
 use onrush::runtime::sim::{DiskFault, DiskOperation, NetworkHabits, SimMachine, SimRuntime, Simulation};
-use onrush::runtime::{Lane, Runtime};
+use onrush::runtime::{Crossing, Lane, Runtime};
 
 use crate::broker::{SimBroker, address};
 use crate::client::{Answer, Client, Lost};
@@ -146,6 +146,7 @@ fn nothing_promised_is_lost_by_power_cuts_kills_and_stops() {
             1 => machine.kill(),
             _ => broker.stop(simulation).expect("a broker without trouble stops in order"),
         });
+        assert!(simulation.crossings(Crossing::WindowJournaled) > 0);
     });
 }
 

@@ -5,6 +5,8 @@ keys! {
     ONRUSH:
     "onrush.durability", String, "disk", OneOf(&["disk", "os"]), ReadOnly, Served,
         "What an acknowledgement means: disk, the records outlive a power cut; os, they outlive the broker's end only.";
+    "onrush.journal.file.bytes", Long, "8388608", Between(65_536, 67_108_864), ReadOnly, Served,
+        "Size of each of a core's journal files, of which there are up to 16 where onrush.durability is disk.";
     "onrush.cores", String, none, NotEmpty, ReadOnly, Served,
         "Cores to run on, one shard each, such as 0-3 or 0,2; unset: all this process may use.";
     "onrush.memory", Long, "-1", AtLeast(-1), ReadOnly, Served,

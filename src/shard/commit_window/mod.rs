@@ -1,0 +1,322 @@
+//! The commit window: what makes appends durable, one window after the other, without a timer.
+//!
+//! A window takes every replica that has something to write, writes all of it through the page cache, makes it durable,
+//! and only then moves the high watermarks and ends the waits. The next window starts when this one has ended, so under
+//! light load the latency of an append is one sync, and under heavy load one sync serves all that came meanwhile.
+//!
+//! It becomes durable in one of two ways (`ways.rs`): small shares by one write to the shard's journal, whatever the number of
+//! partitions; large ones, and those whose files have new names, by syncing their segments. Under
+//! `onrush.durability=os` there is no journal.
+
+mod ways;
+
+use std::cell::{Cell, RefCell};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+
+use futures_lite::future::poll_once;
+
+use self::ways::written_through_from;
+use super::Shard;
+use super::completion::{Bell, Completer, completion};
+use super::folder_use::FolderUser;
+use super::replica::Replica;
+use crate::base::{Offset, Trouble};
+use crate::config::Durability;
+use crate::record::STAMP_BYTES;
+use crate::runtime::{Crossing, Lane, Runtime};
+use crate::storage::format::EpochStart;
+use crate::storage::{Journal, Log, LogBatch, Part, Placed};
+
+/// Syncs of one window that run together.
+const SYNCS_TOGETHER_MAX: usize = 32;
+
+/// Replicas of one shard that have something to write.
+pub struct CommitWindow<R: Runtime> {
+    queue: RefCell<Vec<Rc<Replica<R>>>>,
+    bell: Bell,
+    is_running: Cell<bool>,
+    /// Rung whenever the windows have run out of work.
+    idle: Bell,
+}
+
+impl<R: Runtime> CommitWindow<R> {
+    pub(super) fn new() -> CommitWindow<R> {
+        CommitWindow {
+            queue: RefCell::default(),
+            bell: Bell::default(),
+            is_running: Cell::new(false),
+            idle: Bell::default(),
+        }
+    }
+
+    /// Puts `replica` on the list of the next window.
+    pub(super) fn enqueue(&self, replica: &Rc<Replica<R>>) {
+        if !replica.queued.replace(true) {
+            self.queue.borrow_mut().push(replica.clone());
+            self.bell.ring();
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queue.borrow().is_empty()
+    }
+}
+
+impl<R: Runtime> Shard<R> {
+    /// Runs the commit windows of this shard until its work is finished. Not safe to drop half-way.
+    pub async fn run_commit_windows(self: Rc<Self>) {
+        loop {
+            self.window.bell.wait().await;
+            self.window.is_running.set(true);
+            while !self.window.is_empty() {
+                let replicas = self.window.queue.take();
+                run_window(&self, replicas).await;
+            }
+            self.window.is_running.set(false);
+            self.window.idle.ring();
+        }
+    }
+
+    /// Has the next window end the segment that `replica` writes to, and begin another; true: it has.
+    pub(super) async fn roll(&self, replica: &Rc<Replica<R>>) -> bool {
+        let (completer, completion) = completion();
+        replica.rolls.borrow_mut().push(completer);
+        self.window.enqueue(replica);
+        completion.wait().await.unwrap_or(false)
+    }
+
+    /// Waits until nothing is left to write. For one task, at the end.
+    pub(super) async fn commit_window_idle(&self) {
+        while self.window.is_running.get() || !self.window.is_empty() {
+            self.window.idle.wait().await;
+        }
+    }
+}
+
+/// One partition's share of a window.
+struct Share<R: Runtime> {
+    replica: Rc<Replica<R>>,
+    _in_use: FolderUser,
+    batches: Vec<LogBatch>,
+    /// Who wants the segment ended.
+    rolls: Vec<Completer<bool>>,
+    /// Where the batches go if the journal makes them durable; `None`: they are synced in their segments.
+    placed: Option<Placed>,
+}
+
+impl<R: Runtime> Share<R> {
+    fn log(&self) -> &Log<R> {
+        self.replica.log.get().expect("only open replicas have something to write")
+    }
+
+    fn bytes(&self) -> usize {
+        self.batches.iter().map(|batch| STAMP_BYTES + batch.rest.len()).sum()
+    }
+
+    /// Writes the batches to their segment, through the page cache.
+    async fn write(&mut self) -> Result<(), Trouble> {
+        let log = self.log();
+        if let Some(placed) = &self.placed {
+            return log.append_placed(&self.batches, placed).await;
+        }
+        let appended = log.append(&self.batches).await?;
+        let rolled = !self.rolls.is_empty() && log.roll().await?;
+        if rolled || !appended.rolled.is_empty() {
+            self.replica.take_snapshot();
+        }
+        for asked in self.rolls.drain(..) {
+            asked.complete(rolled);
+        }
+        Ok(())
+    }
+}
+
+/// Replicas with the end of what is written of them, exclusive.
+type Written<R> = Vec<(Rc<Replica<R>>, Offset)>;
+
+async fn run_window<R: Runtime>(shard: &Rc<Shard<R>>, replicas: Vec<Rc<Replica<R>>>) {
+    let mut shares = take_shares(shard, replicas).await;
+    let durable = match (shard.config().durability, shard.journal.get()) {
+        (Durability::Disk, Some(journal)) => commit(shard, journal, &mut shares).await,
+        (Durability::Disk, None) => {
+            let written = write_all(shard, &mut shares).await;
+            sync_all(shard, written).await
+        }
+        (Durability::Os, _) => {
+            let written = write_all(shard, &mut shares).await;
+            shard.sync_when_due(written).await
+        }
+    };
+    for (replica, end) in durable {
+        if shard.is_log_folder_offline() {
+            return;
+        }
+        let mut rules = replica.rules.borrow_mut();
+        if !rules.is_offline() {
+            rules.durable(end);
+        }
+        replica.purgatory.release(&rules);
+        let due = replica.snapshot.borrow().as_ref().is_some_and(|(offset, _)| *offset <= end);
+        if due && let Some((offset, entries)) = replica.snapshot.take() {
+            shard.save_snapshot(&replica, offset, &entries);
+        }
+    }
+}
+
+/// What each of the replicas has to write.
+async fn take_shares<R: Runtime>(shard: &Shard<R>, replicas: Vec<Rc<Replica<R>>>) -> Vec<Share<R>> {
+    let mut shares = Vec::with_capacity(replicas.len());
+    for replica in replicas {
+        replica.queued.set(false);
+        // A deleted one has nothing to write any more.
+        let Some(in_use) = replica.folder_use.begin() else { continue };
+        if replica.epochs_to_write.take()
+            && let Err(trouble) = write_epochs(&replica).await
+        {
+            shard.take_log_folder_offline(&trouble);
+            continue;
+        }
+        let (batches, rolls) = (replica.pending.take(), replica.rolls.take());
+        shares.push(Share { replica, _in_use: in_use, batches, rolls, placed: None });
+    }
+    shares
+}
+
+async fn write_epochs<R: Runtime>(replica: &Replica<R>) -> Result<(), Trouble> {
+    let epochs: Vec<EpochStart> =
+        replica.rules.borrow().leader_epochs().entries().iter().map(stored_epoch).collect();
+    let log = replica.log.get().expect("only open replicas have something to write");
+    log.write_leader_epochs(&epochs).await
+}
+
+/// Writes all of it and makes it durable, small shares by the journal, the others by syncing their segments; gives those for
+/// which that went well.
+async fn commit<R: Runtime>(
+    shard: &Rc<Shard<R>>,
+    journal: &Journal<R>,
+    shares: &mut [Share<R>],
+) -> Written<R> {
+    let window = journal.begin_window();
+    let written_through_from = written_through_from(shares.iter().map(Share::bytes));
+    for share in shares.iter_mut() {
+        let has_batches_alone = !share.batches.is_empty() && share.rolls.is_empty();
+        if has_batches_alone && share.bytes() < written_through_from {
+            share.placed = share.log().place(&share.batches);
+        }
+    }
+    // Those that the journal takes come first.
+    shares.sort_by_key(|share| share.placed.is_none());
+    let parts: Vec<Part<'_, R>> = shares
+        .iter()
+        .filter_map(|share| Some(Part { log: share.log(), placed: share.placed.as_ref()? }))
+        .collect();
+    let (taken, journaling) = window.write(&parts);
+    let (to_journal, to_sync) = shares.split_at_mut(taken);
+    to_sync.iter_mut().for_each(|share| share.placed = None);
+    note_ways(shard, to_journal.len(), to_sync.len());
+    let mut journaling = pin!(journaling);
+    // From here on the disk works on it.
+    let journaled = poll_once(&mut journaling).await;
+    let mut durable = write_all(shard, to_journal).await;
+    let written = write_all(shard, to_sync).await;
+    let synced = sync_all(shard, written).await;
+    let journaled = match journaled {
+        Some(journaled) => journaled,
+        None => journaling.await,
+    };
+    match journaled {
+        Ok(()) => durable.iter().for_each(|(replica, end)| {
+            replica.log.get().expect("it was written to").durable_up_to(*end);
+        }),
+        Err(trouble) => {
+            shard.take_log_folder_offline(&trouble);
+            durable.clear();
+        }
+    }
+    drop(window);
+    retire_what_is_full(shard, journal);
+    durable.extend(synced);
+    durable
+}
+
+fn note_ways<R: Runtime>(shard: &Shard<R>, journaled: usize, synced: usize) {
+    match (journaled, synced) {
+        (0, 0) => {}
+        (_, 0) => shard.runtime.crossed(Crossing::WindowJournaled),
+        (0, _) => shard.runtime.crossed(Crossing::WindowWrittenThrough),
+        (_, _) => shard.runtime.crossed(Crossing::WindowMixed),
+    }
+}
+
+fn retire_what_is_full<R: Runtime>(shard: &Rc<Shard<R>>, journal: &Journal<R>) {
+    if let Some(retiring) = journal.retiring() {
+        let failing = shard.clone();
+        shard.runtime.spawn(Lane::Background, async move {
+            if let Err(trouble) = retiring.await {
+                failing.take_log_folder_offline(&trouble);
+            }
+        });
+    }
+}
+
+/// Writes each share to its segments; gives those for which that went well.
+async fn write_all<R: Runtime>(shard: &Shard<R>, shares: &mut [Share<R>]) -> Written<R> {
+    let mut written = Vec::with_capacity(shares.len());
+    for share in shares {
+        match share.write().await {
+            Ok(()) => written.push((share.replica.clone(), share.log().log_end_offset())),
+            Err(trouble) => shard.take_log_folder_offline(&trouble),
+        }
+    }
+    written
+}
+
+fn stored_epoch(epoch: &crate::partition::EpochStart) -> EpochStart {
+    EpochStart { leader_epoch: epoch.leader_epoch, start_offset: epoch.start_offset }
+}
+
+/// One log on its way to the disk.
+type Syncing<R> = Pin<Box<dyn Future<Output = (Rc<Replica<R>>, Result<Offset, Trouble>)>>>;
+
+/// Syncs every log that was written to, several together.
+pub(super) async fn sync_all<R: Runtime>(
+    shard: &Rc<Shard<R>>,
+    written: Vec<(Rc<Replica<R>>, Offset)>,
+) -> Vec<(Rc<Replica<R>>, Offset)> {
+    let mut synced = Vec::with_capacity(written.len());
+    let mut rest = written.into_iter();
+    let mut running: Vec<Syncing<R>> = Vec::new();
+    loop {
+        while running.len() < SYNCS_TOGETHER_MAX
+            && let Some((replica, _)) = rest.next()
+        {
+            running.push(Box::pin(async move {
+                let result = replica.log.get().expect("it was written to").sync().await;
+                (replica, result)
+            }));
+        }
+        if running.is_empty() {
+            return synced;
+        }
+        let (replica, result) = first_done(&mut running).await;
+        match result {
+            Ok(end) => synced.push((replica, end)),
+            Err(trouble) => shard.take_log_folder_offline(&trouble),
+        }
+    }
+}
+
+/// Waits for the first of `running` to end, and takes it out.
+async fn first_done<T>(running: &mut Vec<Pin<Box<dyn Future<Output = T>>>>) -> T {
+    std::future::poll_fn(|context| {
+        for i in 0..running.len() {
+            if let std::task::Poll::Ready(value) = running[i].as_mut().poll(context) {
+                drop(running.swap_remove(i));
+                return std::task::Poll::Ready(value);
+            }
+        }
+        std::task::Poll::Pending
+    })
+    .await
+}
