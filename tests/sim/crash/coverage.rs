@@ -5,8 +5,12 @@ use onrush::runtime::Crossing;
 use onrush::runtime::sim::Simulation;
 
 /// What the engine counts, and what it is called.
-const CROSSINGS: [(Crossing, &str); 4] = [
+const CROSSINGS: [(Crossing, &str); 8] = [
+    (Crossing::WindowJournaled, "journaled window"),
     (Crossing::WindowWrittenThrough, "write-through window"),
+    (Crossing::WindowMixed, "mixed window"),
+    (Crossing::JournalRecycled, "journal recycled"),
+    (Crossing::JournalReplayed, "journal replayed"),
     (Crossing::SegmentRolled, "segment roll"),
     (Crossing::DiskFull, "disk full"),
     (Crossing::BackgroundSyncFailed, "failed background sync"),

@@ -34,7 +34,12 @@ const CROSSINGS_MIN: u64 = 100;
 const FULL_RUN_CRASH_POINTS: u64 = 20_000;
 
 fn config() -> BrokerConfig {
-    server::config(&[("log.initial.task.delay.ms", "10"), ("log.retention.check.interval.ms", "10")])
+    server::config(&[
+        ("log.initial.task.delay.ms", "10"),
+        ("log.retention.check.interval.ms", "10"),
+        // Small, so that the journal is written over again and again.
+        ("onrush.journal.file.bytes", "65536"),
+    ])
 }
 
 /// Runs the histories of one seed after the other on every core until `crash_points` were checked.
