@@ -37,7 +37,9 @@ pub(super) async fn rebuild_indexes<R: Runtime>(
     );
     segment.take_over(scanned);
     segment.rebuilds.set(rebuilt_before + 1);
-    segment.write_indexes(files).await
+    segment.write_indexes(files).await?;
+    // A producer snapshot may say that they are.
+    segment.sync_indexes(files).await
 }
 
 /// Loads the indexes of a segment, made anew when they must be.

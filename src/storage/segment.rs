@@ -267,8 +267,9 @@ impl<R: Runtime> Segment<R> {
         };
         self.offsets.load(&offsets, possible).await?;
         let times = open_index(files, &self.times, || self.path(FileKind::TimeIndex)).await?;
+        // A time of 0 is rather what a power cut has left of an entry.
         let possible =
-            |entry: TimeEntry| entry.timestamp.0 >= 0 && u64::from(entry.relative_offset) <= POSITION_MAX;
+            |entry: TimeEntry| entry.timestamp.0 > 0 && u64::from(entry.relative_offset) <= POSITION_MAX;
         self.times.load(&times, possible).await
     }
 

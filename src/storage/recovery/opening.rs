@@ -275,6 +275,10 @@ impl<R: Runtime> Opening<'_, R> {
         let end = ScanEnd { next_offset: scanned.next_offset, is_torn: scanned.torn.is_some() };
         segment.take_over(scanned);
         segment.write_indexes(files).await?;
+        if next.is_some() {
+            // The next producer snapshot says that they are synced.
+            self.log.0.unsynced_indexes.borrow_mut().push(segment.clone());
+        }
         Ok(end)
     }
 

@@ -233,6 +233,27 @@ fn a_start_after_a_kill_reads_only_what_follows_the_newest_snapshot() {
 }
 
 #[test]
+fn a_snapshot_after_a_start_comes_after_a_sync_of_the_indexes_that_the_start_has_made() {
+    let simulation = Simulation::new(1);
+    let machine = simulation.machine("broker");
+    machine.run(&simulation, |runtime| async move {
+        let log = create(&runtime, small(1)).await;
+        log.append(&[batch(0, 10, 10, 7), batch(10, 10, 10, 8), batch(20, 10, 10, 9)]).await.unwrap();
+        log.sync().await.unwrap();
+    });
+    machine.kill();
+    machine.run(&simulation, |runtime| async move {
+        let log = open(&runtime, small(1), UNCLEAN).await.log;
+        log.write_producer_snapshot(log.durable_end_offset(), &[]).await.unwrap();
+    });
+    for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
+        for segment in [0, 10] {
+            assert!(machine.disk().is_synced(path(kind, segment)), "{kind:?} of {segment}");
+        }
+    }
+}
+
+#[test]
 fn a_log_that_was_killed_before_its_first_sync_is_whole_after_the_next_start() {
     for seed in seeds(20) {
         let simulation = Simulation::new(seed);
