@@ -27,3 +27,51 @@ pub fn console_tools_read_what_they_wrote() -> Result<(), NotRun> {
     assert_eq!(lags, ["0"; 6], "{group}");
     Ok(())
 }
+
+/// Settings of a topic, of one broker and of all are changed, shown and taken back by Kafka's tool; a kill in between loses none.
+pub fn kafkas_tool_changes_settings() -> Result<(), NotRun> {
+    let mut broker = Broker::start(&[]);
+    let address = broker.address();
+    let tool = |class: &str, arguments: &[&str]| -> Result<String, NotRun> {
+        let mut command = java(class)?;
+        Ok(run(command.args(["--bootstrap-server", &address]).args(arguments), "").successful())
+    };
+    let configs = |arguments: &[&str]| tool("kafka.admin.ConfigCommand", arguments);
+    let topic = ["--entity-type", "topics", "--entity-name", "lines"];
+    let all_brokers = ["--entity-type", "brokers", "--entity-default"];
+    let one_broker = ["--entity-type", "brokers", "--entity-name", "0"];
+    tool(
+        "org.apache.kafka.tools.TopicCommand",
+        &["--create", "--topic", "lines", "--config", "flush.ms=5000"],
+    )?;
+    configs(&[&["--alter", "--add-config", "cleanup.policy=[compact,delete]"], &topic[..]].concat())?;
+    configs(&[&["--alter", "--add-config", "log.retention.ms=700000"], &all_brokers[..]].concat())?;
+    configs(&[&["--alter", "--add-config", "log.retention.ms=800000"], &one_broker[..]].concat())?;
+    broker.kill();
+    broker.start_again();
+
+    let shown = configs(&[&["--describe"], &topic[..]].concat())?;
+    assert!(shown.contains("cleanup.policy=compact,delete") && shown.contains("flush.ms=5000"), "{shown}");
+    let shown = configs(&[&["--describe", "--all"], &topic[..]].concat())?;
+    let sources = "{DYNAMIC_BROKER_CONFIG:log.retention.ms=800000, DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=700000, \
+                   DEFAULT_CONFIG:log.retention.hours=168}";
+    assert!(shown.contains(&format!("retention.ms=800000 sensitive=false synonyms={sources}")), "{shown}");
+    configs(&[&["--alter", "--delete-config", "cleanup.policy,flush.ms"], &topic[..]].concat())?;
+    let shown = configs(&[&["--describe"], &topic[..]].concat())?;
+    assert!(!shown.contains("cleanup.policy") && !shown.contains("flush.ms"), "{shown}");
+
+    let refused = run(
+        java("kafka.admin.ConfigCommand")?
+            .args(["--bootstrap-server", &address, "--alter", "--add-config", "num.partitions=3"])
+            .args(one_broker),
+        "",
+    );
+    assert!(
+        !refused.status.success() && refused.stderr.contains("InvalidRequestException"),
+        "{}",
+        refused.stderr
+    );
+    let folders = tool("org.apache.kafka.tools.LogDirsCommand", &["--describe", "--topic-list", "lines"])?;
+    assert!(folders.contains(r#""partition":"lines-0","size":0,"offsetLag":0"#), "{folders}");
+    Ok(())
+}

@@ -40,6 +40,7 @@ const TESTS: &[(&str, Body)] = &[
     ("round_trips::kafka_js", round_trips::kafka_js),
     ("round_trips::franz_go", round_trips::franz),
     ("java::console_tools_read_what_they_wrote", java::console_tools_read_what_they_wrote),
+    ("java::kafkas_tool_changes_settings", java::kafkas_tool_changes_settings),
     ("kafka_files::dump_log_reads_our_files", kafka_files::dump_log_reads_our_files),
     ("kafka_files::a_folder_moves_from_kafka_and_back", kafka_files::a_folder_moves_from_kafka_and_back),
 ];
