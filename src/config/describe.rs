@@ -3,9 +3,13 @@ use std::collections::BTreeMap;
 
 use super::broker::BrokerConfig;
 use super::key::{Effect, Key, Kind, Update};
-use super::keys::{TOPIC_TABLE, broker_key, broker_keys, family_of_broker_key, synonyms_of_topic_key};
+use super::keys::{
+    CLIENT_METRICS_TABLE, GROUP_TABLE, TOPIC_TABLE, broker_key, broker_keys, family_of_broker_key,
+    synonyms_of_topic_key,
+};
 use super::settings::{Settings, Source, is_sensitive, key_of_listener_setting, without_listener};
 use super::topic::broker_default;
+use super::value::Value;
 
 /// One setting as DescribeConfigs answers it.
 #[derive(Clone, PartialEq, Debug)]
@@ -36,19 +40,58 @@ pub fn describe_topic(broker: &BrokerConfig, overrides: &BTreeMap<String, String
     let keys = TOPIC_TABLE.keys.iter();
     keys.filter(|key| !key.is_shown_only_when_set() || overrides.contains_key(key.name))
         .map(|key| {
-            let own = overrides.get(key.name).and_then(|text| key.read(text).ok());
             let broker_names = synonyms_of_topic_key(key.name);
-            let mut synonyms =
-                broker_synonyms(&broker.settings, broker_names, broker_names.first().map(|it| it.0));
-            if let Some(own) = &own {
-                let synonym =
-                    Synonym { name: key.name.into(), value: Some(own.to_string()), source: Source::Topic };
-                synonyms.insert(0, synonym);
-            }
-            let value = own.or_else(|| broker_default(&broker.settings, key));
-            described(key, value.map(|value| value.to_string()), synonyms, false)
+            let first = broker_names.first().map(|(name, _)| *name);
+            let behind = broker_synonyms(&broker.settings, broker_names, first);
+            described_own(key, overrides, Source::Topic, broker_default(&broker.settings, key), behind)
         })
         .collect()
+}
+
+/// All settings of a group whose own are `overrides`. Behind `consumer.x` stands the broker's `group.consumer.x`.
+pub fn describe_group(broker: &BrokerConfig, overrides: &BTreeMap<String, String>) -> Vec<DescribedSetting> {
+    let keys = GROUP_TABLE.keys.iter();
+    keys.map(|key| {
+        let (value, behind) = match broker_key(&format!("group.{}", key.name)) {
+            Some(of_all) => {
+                let synonyms = broker_synonyms(&broker.settings, &[(of_all.name, 1)], Some(of_all.name));
+                (broker.settings.value(of_all), synonyms)
+            }
+            None => {
+                let value = key.default.map(str::to_owned);
+                (default_of(key), vec![Synonym { name: key.name.into(), value, source: Source::Default }])
+            }
+        };
+        described_own(key, overrides, Source::Group, value, behind)
+    })
+    .collect()
+}
+
+/// All settings of a subscription to clients' metrics whose own are `overrides`.
+pub fn describe_client_metrics(overrides: &BTreeMap<String, String>) -> Vec<DescribedSetting> {
+    let keys = CLIENT_METRICS_TABLE.keys.iter();
+    keys.map(|key| described_own(key, overrides, Source::ClientMetrics, default_of(key), Vec::new()))
+        .collect()
+}
+
+fn default_of(key: &Key) -> Option<Value> {
+    key.default.map(|text| key.read(text).expect("every default is valid"))
+}
+
+/// A setting that a resource may make for itself. `behind`: where its value comes from when it does not, `default`.
+fn described_own(
+    key: &Key,
+    overrides: &BTreeMap<String, String>,
+    source: Source,
+    default: Option<Value>,
+    behind: Vec<Synonym>,
+) -> DescribedSetting {
+    let own = overrides.get(key.name).and_then(|text| key.read(text).ok());
+    let mut synonyms = behind;
+    if let Some(own) = &own {
+        synonyms.insert(0, Synonym { name: key.name.into(), value: Some(own.to_string()), source });
+    }
+    described(key, own.or(default).map(|value| value.to_string()), synonyms, false)
 }
 
 /// All settings of this broker.

@@ -53,6 +53,10 @@ pub enum Valid {
     GzipLevel,
     /// `*`, or a list of `partition:broker`.
     ThrottledReplicas,
+    /// `earliest`, `latest`, or `by_duration:` with a duration of ISO 8601.
+    ShareOffsetReset,
+    /// A list of `property=pattern`, of properties that a client has. The pattern is not looked at.
+    ClientMatch,
 }
 
 /// When a changed value takes effect. Source: Kafka `DynamicBrokerConfig`.
@@ -105,6 +109,12 @@ impl Key {
             (_, Valid::OneOf(names)) => format!("one of {}", names.join(", ")),
             (_, Valid::OneOfAnyCase(names)) => format!("one of {} (in any case)", names.join(", ")),
             (_, Valid::SomeOf { names, .. }) => format!("a list of {}, each at most once", names.join(", ")),
+            (_, Valid::ShareOffsetReset) => {
+                "earliest, latest, or by_duration: and a duration such as PT1H".to_owned()
+            }
+            (_, Valid::ClientMatch) => {
+                format!("a list of property=pattern pairs, of {}", CLIENT_PROPERTIES.join(", "))
+            }
             (_, Valid::ThrottledReplicas) => "* or a list of partition:broker pairs".to_owned(),
             (Kind::List, Valid::NotEmpty) => {
                 "a list with at least one entry, none empty, none twice".to_owned()
@@ -169,6 +179,13 @@ impl Valid {
             (Valid::ThrottledReplicas, Value::List(entries)) => {
                 entries.len() == 1 && entries[0] == "*" || entries.iter().all(|entry| is_replica(entry))
             }
+            (Valid::ShareOffsetReset, Value::Text(text)) => {
+                matches!(text.as_str(), "earliest" | "latest")
+                    || text.strip_prefix("by_duration:").is_some_and(is_duration)
+            }
+            (Valid::ClientMatch, Value::List(entries)) => {
+                is_tidy(entries) && entries.iter().all(|entry| is_client_match(entry))
+            }
             (_, Value::List(entries)) => is_tidy(entries),
             _ => true,
         }
@@ -178,6 +195,46 @@ impl Valid {
 /// No empty entry, none twice.
 fn is_tidy(entries: &[String]) -> bool {
     entries.iter().enumerate().all(|(i, entry)| !entry.is_empty() && !entries[..i].contains(entry))
+}
+
+/// What a subscription to metrics may tell clients by. Source: Kafka `ClientMetricsConfigs`.
+const CLIENT_PROPERTIES: [&str; 6] = [
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+];
+
+fn is_client_match(entry: &str) -> bool {
+    entry.split_once('=').is_some_and(|(property, pattern)| {
+        CLIENT_PROPERTIES.contains(&property.trim()) && !pattern.trim().is_empty() && !pattern.contains('=')
+    })
+}
+
+/// `PnDTnHnMn.nS`: each part may be missing, but not all of them, nor all behind a `T`.
+fn is_duration(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix('P') else { return false };
+    let (date, time) = rest.split_once('T').map_or((rest, None), |(date, time)| (date, Some(time)));
+    if date.is_empty() && time.is_none() {
+        return false;
+    }
+    let date_is_sound = without_amount(date, 'D').is_empty();
+    let time_is_sound = time.is_none_or(|time| {
+        !time.is_empty() && without_amount(without_amount(without_amount(time, 'H'), 'M'), 'S').is_empty()
+    });
+    date_is_sound && time_is_sound
+}
+
+/// `text` without the number of `unit` at its beginning; all of it when there is none.
+fn without_amount(text: &str, unit: char) -> &str {
+    let is_number = |amount: &str| {
+        let (whole, fraction) = amount.split_once('.').unwrap_or((amount, "0"));
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits(whole) && digits(fraction) && (unit == 'S' || !amount.contains('.'))
+    };
+    text.split_once(unit).filter(|(amount, _)| is_number(amount)).map_or(text, |(_, rest)| rest)
 }
 
 fn is_replica(entry: &str) -> bool {

@@ -11,6 +11,7 @@ mod key;
 mod listener;
 mod numbers;
 mod properties;
+mod resources;
 mod settings;
 mod topic;
 mod value;
@@ -21,11 +22,15 @@ pub mod keys;
 mod tests;
 
 pub use broker::{Advertise, BrokerConfig, Cores, Durability, MEMORY_PER_SHARD_BYTES};
-pub use describe::{DescribedSetting, Synonym, describe_broker, describe_broker_defaults, describe_topic};
+pub use describe::{
+    DescribedSetting, Synonym, describe_broker, describe_broker_defaults, describe_client_metrics,
+    describe_group, describe_topic,
+};
 pub use error::ConfigError;
 pub use key::{Effect, Key, Kind, Update, Valid};
 pub use listener::{AdvertisedListener, Host, Listener, SecurityProtocol};
 pub use properties::{MalformedEscape, Property, parse_properties};
+pub use resources::{validate_client_metrics_overrides, validate_group_overrides};
 pub use settings::{Scope, Settings, Source, check_broker_setting, check_dynamic_setting};
 pub use topic::{
     CleanupPolicy, CompressionType, MessageTimestampType, TopicConfig, validate_topic_overrides,

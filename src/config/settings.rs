@@ -9,6 +9,8 @@ use super::value::Value;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Source {
     Topic,
+    ClientMetrics,
+    Group,
     DynamicBroker,
     DynamicDefaultBroker,
     StaticBroker,

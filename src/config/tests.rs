@@ -4,7 +4,10 @@ use std::path::Path;
 
 use crate::base::NodeId;
 
-use super::keys::{BROKER_TABLES, TOPIC_SYNONYMS, TOPIC_TABLE, broker_key, broker_keys, topic_key};
+use super::keys::{
+    BROKER_TABLES, CLIENT_METRICS_TABLE, GROUP_TABLE, TOPIC_SYNONYMS, TOPIC_TABLE, broker_key, broker_keys,
+    topic_key,
+};
 use super::settings::READ;
 use super::*;
 
@@ -24,7 +27,8 @@ fn refusal(pairs: &[(&str, &str)]) -> String {
 
 #[test]
 fn the_table_names_each_key_once_with_a_valid_default_and_one_line_of_documentation() {
-    for keys in [broker_keys().collect::<Vec<_>>(), TOPIC_TABLE.keys.iter().collect()] {
+    let tables = [TOPIC_TABLE, GROUP_TABLE, CLIENT_METRICS_TABLE].map(|table| table.keys.iter().collect());
+    for keys in tables.into_iter().chain([broker_keys().collect::<Vec<_>>()]) {
         let names: BTreeSet<_> = keys.iter().map(|key| key.name).collect();
         assert_eq!(names.len(), keys.len(), "a name stands twice");
         for key in keys {
@@ -368,7 +372,7 @@ fn only_what_was_set_for_all_brokers_is_described_as_their_default() {
 
 #[test]
 fn each_table_says_what_it_is_about() {
-    for table in BROKER_TABLES {
+    for table in BROKER_TABLES.into_iter().chain([TOPIC_TABLE, GROUP_TABLE, CLIENT_METRICS_TABLE]) {
         assert!(table.about.ends_with('.') && !table.keys.is_empty());
     }
 }
@@ -428,4 +432,39 @@ fn names_beside_the_table_are_described_and_those_of_nobody_kept_out_of_sight() 
     let mut names: Vec<_> = describe_broker_defaults(&config).into_iter().map(|it| it.name).collect();
     names.sort_unstable();
     assert_eq!(names, ["a.b", "max.connections"]);
+}
+
+/// The answers of Apache Kafka 4.3.1 to the same settings.
+#[test]
+fn groups_and_subscriptions_are_described_with_the_brokers_settings_behind_their_own() {
+    let config = BrokerConfig::default();
+    let own = owned(&[("consumer.session.timeout.ms", "50000"), ("share.auto.offset.reset", "earliest")]);
+    let described = describe_group(&config, &own);
+    assert_eq!(described.len(), 17);
+    let session = find(&described, "consumer.session.timeout.ms");
+    assert_eq!((session.value.as_deref(), session.source), (Some("50000"), Source::Group));
+    assert_eq!(
+        session.synonyms,
+        [
+            synonym("consumer.session.timeout.ms", "50000", Source::Group),
+            synonym("group.consumer.session.timeout.ms", "45000", Source::Default),
+        ]
+    );
+    assert_eq!(
+        find(&described, "share.auto.offset.reset").synonyms,
+        [
+            synonym("share.auto.offset.reset", "earliest", Source::Group),
+            synonym("share.auto.offset.reset", "latest", Source::Default),
+        ]
+    );
+    for setting in describe_group(&config, &BTreeMap::new()) {
+        assert_eq!((setting.source, setting.synonyms.len()), (Source::Default, 1), "{}", setting.name);
+        assert_eq!(setting.value, setting.synonyms[0].value, "{}", setting.name);
+    }
+
+    let described = describe_client_metrics(&owned(&[("interval.ms", "5000")]));
+    let interval = find(&described, "interval.ms");
+    assert_eq!(interval.synonyms, [synonym("interval.ms", "5000", Source::ClientMetrics)]);
+    let unset = find(&described, "match");
+    assert_eq!((unset.value.as_deref(), unset.source, unset.synonyms), (Some(""), Source::Default, vec![]));
 }

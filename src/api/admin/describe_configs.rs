@@ -1,7 +1,6 @@
 //! DescribeConfigs (key 32), versions 1 to 4: synonyms KIP-226 (1), types and documentation KIP-569 (3).
 //!
-//! There is one broker logger, `root`; Kafka has one for each of its classes. Client metrics and groups have no settings
-//! here yet: they are answered as having none.
+//! There is one broker logger, `root`; Kafka has one for each of its classes.
 
 use std::rc::Rc;
 
@@ -19,9 +18,10 @@ use super::super::outcome::Outcome;
 use super::resource_type::{BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC};
 use super::settings::{kind_number, source_number, text};
 use crate::config::{
-    BrokerConfig, DescribedSetting, Synonym, describe_broker, describe_broker_defaults, describe_topic,
+    BrokerConfig, DescribedSetting, Synonym, describe_broker, describe_broker_defaults,
+    describe_client_metrics, describe_group, describe_topic,
 };
-use crate::metadata::check_topic_name;
+use crate::metadata::{ResourceType, check_topic_name};
 use crate::protocol::{ErrorCode, RequestHeader};
 use crate::runtime::Runtime;
 
@@ -102,7 +102,16 @@ fn describe<R: Runtime>(
         BROKER => own_broker(context, name).map(|()| Described::Settings(describe_broker(config))),
         BROKER_LOGGER => own_broker(context, name).map(|()| Described::RootLogger(LevelFilter::current())),
         _ if name.is_empty() => invalid("the resource must be named".to_owned()),
-        _ => Ok(Described::Settings(Vec::new())),
+        CLIENT_METRICS => {
+            let image = context.shard().image.borrow();
+            let overrides = image.overrides(ResourceType::ClientMetrics, name);
+            Ok(Described::Settings(describe_client_metrics(overrides)))
+        }
+        _ => {
+            let image = context.shard().image.borrow();
+            let overrides = image.overrides(ResourceType::Group, name);
+            Ok(Described::Settings(describe_group(config, overrides)))
+        }
     }
 }
 

@@ -22,6 +22,8 @@ pub fn source_number(source: Source) -> i8 {
         Source::DynamicDefaultBroker => 3,
         Source::StaticBroker => 4,
         Source::Default => 5,
+        Source::ClientMetrics => 7,
+        Source::Group => 8,
     }
 }
 

@@ -5,7 +5,9 @@
 //! `log.dirs`, `process.roles` (Kafka has none) and `offsets.topic.replication.factor` (one node, one replica).
 
 mod broker;
+mod client_metrics;
 mod group;
+mod group_own;
 mod log;
 mod network;
 mod onrush;
@@ -18,7 +20,8 @@ use super::key::Effect::{Ignored, Served};
 use super::key::Kind::{Boolean, Class, Double, Int, List, Long, Password, Short, String};
 use super::key::Update::{ClusterWide, PerBroker, ReadOnly};
 use super::key::Valid::{
-    Any, AtLeast, Between, GzipLevel, NotEmpty, OneOf, OneOfAnyCase, SomeOf, ThrottledReplicas, UpTo,
+    Any, AtLeast, Between, ClientMatch, GzipLevel, NotEmpty, OneOf, OneOfAnyCase, ShareOffsetReset, SomeOf,
+    ThrottledReplicas, UpTo,
 };
 use super::key::{Effect, Key};
 
@@ -64,6 +67,18 @@ pub const BROKER_TABLES: [&Table; 8] = [
 
 /// The keys a topic may set for itself.
 pub const TOPIC_TABLE: &Table = &topic::TOPIC;
+
+/// The keys a group may set for itself.
+pub const GROUP_TABLE: &Table = &group_own::GROUP_OWN;
+
+/// The keys of a subscription to clients' metrics.
+pub const CLIENT_METRICS_TABLE: &Table = &client_metrics::CLIENT_METRICS;
+
+impl Table {
+    pub fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
 
 /// Keys that DescribeConfigs shows only where they are set: Kafka's internal ones, and those of its authorizer.
 const SHOWN_WHEN_SET: [&str; 23] = [
@@ -165,7 +180,7 @@ pub fn broker_key(name: &str) -> Option<&'static Key> {
 }
 
 pub fn topic_key(name: &str) -> Option<&'static Key> {
-    TOPIC_TABLE.keys.iter().find(|key| key.name == name)
+    TOPIC_TABLE.key(name)
 }
 
 /// The broker keys behind a topic key; empty for keys that only a topic has.

@@ -89,15 +89,15 @@ impl Controller<'_> {
 
     fn alter(&self, change: &ConfigChange) -> Result<Vec<Record>, AlterConfigError> {
         let resource = &change.resource;
+        let mut named: Set<&str> = Set::default();
+        if let Some((name, _)) = change.operations.iter().find(|(name, _)| !named.insert(name)) {
+            let message = format!("setting {name} stands in the request more than once");
+            return Err(AlterConfigError::InvalidRequest(message));
+        }
         self.check_name(resource)?;
         let before = self.image.overrides(resource.resource_type, &resource.name);
         let mut after = if change.replaces_all { Overrides::new() } else { before.clone() };
-        let mut named: Set<&str> = Set::default();
         for (name, operation) in &change.operations {
-            if !named.insert(name) {
-                let message = format!("setting {name} stands in the request more than once");
-                return Err(AlterConfigError::InvalidRequest(message));
-            }
             let value = self.value_after(resource, name, operation, before.get(name))?;
             match value {
                 Some(value) => after.insert(name.clone(), value),

@@ -2,7 +2,10 @@ use super::Controller;
 use super::alter_configs::AlterConfigError;
 use crate::base::Set;
 use crate::config::keys::{broker_key, topic_key};
-use crate::config::{Kind, Scope, check_dynamic_setting};
+use crate::config::{
+    ConfigError, Kind, Scope, check_dynamic_setting, validate_client_metrics_overrides,
+    validate_group_overrides,
+};
 use crate::metadata::image::{ConfigResource, Overrides, ResourceType};
 
 /// With eligible leader replicas this is the same for all brokers, and always set (KIP-966).
@@ -31,12 +34,16 @@ impl Controller<'_> {
                     .map_err(AlterConfigError::InvalidRequest)?;
                 self.check_min_isr(resource, named, before, after)
             }
-            ResourceType::Group | ResourceType::ClientMetrics => match after.keys().next() {
-                Some(name) => Err(AlterConfigError::InvalidConfig(format!(
-                    "{name} is unknown: this version has no settings of groups and client metrics"
-                ))),
-                None => Ok(()),
-            },
+            ResourceType::Group => validate_group_overrides(&self.config.settings, after)
+                .map_err(|error| AlterConfigError::InvalidConfig(error.to_string())),
+            ResourceType::ClientMetrics => {
+                validate_client_metrics_overrides(after).map_err(|error| match error {
+                    ConfigError::InvalidValue { .. } => AlterConfigError::InvalidConfig(error.to_string()),
+                    ConfigError::UnknownName { .. } | ConfigError::Refused(_) => {
+                        AlterConfigError::InvalidRequest(error.to_string())
+                    }
+                })
+            }
         }
     }
 
@@ -84,6 +91,7 @@ impl Controller<'_> {
         let key = match resource_type {
             ResourceType::Topic => topic_key(name),
             ResourceType::Broker => broker_key(name),
+            // Kafka adds to none of theirs either, though two of a subscription's are lists.
             ResourceType::Group | ResourceType::ClientMetrics => None,
         };
         key.filter(|key| key.kind == Kind::List).map(|key| key.default.unwrap_or(""))

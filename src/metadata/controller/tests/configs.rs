@@ -70,13 +70,17 @@ fn wrong_settings_change_nothing_of_their_resource() {
         change(ResourceType::Topic, "none", vec![set("retention.ms", "abc")]),
         of_broker("7", "node.id", "8"),
         of_broker("7", "min.insync.replicas", "2"),
-        change(ResourceType::Broker, "7", vec![append]),
+        change(ResourceType::Broker, "7", vec![append.clone()]),
         of_broker("", "log.retention.ms", "abc"),
+        of_topic(vec![append.clone(), append]),
         change(ResourceType::Group, "g", vec![set("consumer.session.timeout.ms", "1")]),
+        change(ResourceType::ClientMetrics, "m", vec![set("interval.ms", "1")]),
+        change(ResourceType::ClientMetrics, "m", vec![set("interval", "1000")]),
+        change(ResourceType::ClientMetrics, "m", vec![set("match", "client=a")]),
         of_broker("", "log.retention.ms", "5000"),
     ];
     let codes: Vec<i16> = changes.iter().map(|one| cluster.alter(std::slice::from_ref(one))[0]).collect();
-    assert_eq!(codes, [40, 40, 42, 40, 40, 42, 40, 40, 42, 40, 0]);
+    assert_eq!(codes, [40, 40, 42, 40, 40, 42, 40, 40, 42, 42, 40, 42, 42, 40, 0]);
     assert!(cluster.image.topic_overrides("t").is_empty());
     assert_eq!(cluster.image.overrides(ResourceType::Broker, "")["log.retention.ms"], "5000");
 }
