@@ -87,6 +87,7 @@ pub async fn start_cluster<R: Runtime>(
     shard.folder.set(folder).unwrap_or_else(|_| panic!("the data folder is opened once"));
     let folder = shard.folder.get().expect("it was just set");
     shard.log_starts.load(&found.log_starts);
+    shard.cleaned_ends.load(&found.cleaned_ends);
     open_journals(router).await?;
     announce(router, &found, folder.cluster_id()).await;
     load_metadata(router).await?;
@@ -116,6 +117,8 @@ pub async fn start_cluster<R: Runtime>(
         drop(router.at(owner, |router| {
             let retaining = router.clone();
             router.shard.runtime.spawn(Lane::Background, async move { retaining.run_retention().await });
+            let compacting = router.clone();
+            router.shard.runtime.spawn(Lane::Background, async move { compacting.run_compaction().await });
             async {}
         }));
     }
@@ -152,6 +155,7 @@ async fn announce<R: Runtime>(router: &Rc<Router<R>>, found: &FolderStart, clust
         let checkpoints = FolderCheckpoints {
             torn: if found.was_clean { Set::default() } else { found.partitions.iter().cloned().collect() },
             log_starts: by_partition(&found.log_starts),
+            cleaned_ends: by_partition(&found.cleaned_ends),
             recovery_points: by_partition(&found.recovery_points),
         };
         let cluster_id = cluster_id.clone();

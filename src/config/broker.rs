@@ -67,6 +67,12 @@ pub struct BrokerConfig {
     /// How often old segments are looked for, and how long after the start for the first time.
     pub log_retention_check_interval_ms: i64,
     pub log_initial_task_delay_ms: i64,
+    /// Whether logs are compacted, and the pause when none needs it.
+    pub log_cleaner_enable: bool,
+    pub log_cleaner_backoff_ms: i64,
+    /// Of all shards together.
+    pub log_cleaner_dedupe_buffer_size: u64,
+    pub log_cleaner_io_max_bytes_per_second: f64,
 
     pub producer_id_expiration_ms: i64,
     pub producer_id_expiration_check_interval_ms: i64,
@@ -164,6 +170,10 @@ impl BrokerConfig {
             transaction_state_log_min_isr: read.int("transaction.state.log.min.isr"),
             log_retention_check_interval_ms: read.whole("log.retention.check.interval.ms"),
             log_initial_task_delay_ms: read.whole("log.initial.task.delay.ms"),
+            log_cleaner_enable: read.boolean("log.cleaner.enable"),
+            log_cleaner_backoff_ms: read.whole("log.cleaner.backoff.ms"),
+            log_cleaner_dedupe_buffer_size: read.bytes("log.cleaner.dedupe.buffer.size"),
+            log_cleaner_io_max_bytes_per_second: read.real("log.cleaner.io.max.bytes.per.second"),
             producer_id_expiration_ms: read.whole("producer.id.expiration.ms"),
             producer_id_expiration_check_interval_ms: read.whole("producer.id.expiration.check.interval.ms"),
             settings,

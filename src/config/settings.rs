@@ -223,6 +223,13 @@ impl Reader<'_> {
         }
     }
 
+    pub fn real(&self, name: &str) -> f64 {
+        match self.required(name) {
+            Value::Real(value) => value,
+            other => panic!("{name} is not a number with a fraction: {other}"),
+        }
+    }
+
     pub fn whole(&self, name: &str) -> i64 {
         match self.required(name) {
             Value::Whole(value) => value,

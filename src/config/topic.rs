@@ -14,6 +14,8 @@ pub struct TopicConfig {
     /// 1 to 9; -1: the library's own choice.
     pub compression_gzip_level: i32,
     pub compression_zstd_level: i32,
+    /// How long a tombstone stays once it was compacted.
+    pub delete_retention_ms: i64,
     pub file_delete_delay_ms: i64,
     /// Records after which an append waits for its sync even where acknowledgements do not.
     pub flush_messages: i64,
@@ -27,6 +29,10 @@ pub struct TopicConfig {
     pub message_timestamp_type: MessageTimestampType,
     pub message_timestamp_before_max_ms: i64,
     pub message_timestamp_after_max_ms: i64,
+    /// Share of bytes that were never compacted, from 0 to 1, above which a log is.
+    pub min_cleanable_dirty_ratio: f64,
+    /// Age below which a record is out of the cleaner's reach.
+    pub min_compaction_lag_ms: i64,
     pub min_insync_replicas: i32,
     /// Bytes that stay when the oldest segments are deleted; -1: no limit.
     pub retention_bytes: i64,
@@ -72,6 +78,7 @@ impl TopicConfig {
             compression_type: CompressionType::Producer,
             compression_gzip_level: 0,
             compression_zstd_level: 0,
+            delete_retention_ms: 0,
             file_delete_delay_ms: 0,
             flush_messages: 0,
             flush_ms: 0,
@@ -81,6 +88,8 @@ impl TopicConfig {
             message_timestamp_type: MessageTimestampType::CreateTime,
             message_timestamp_before_max_ms: 0,
             message_timestamp_after_max_ms: 0,
+            min_cleanable_dirty_ratio: 0.0,
+            min_compaction_lag_ms: 0,
             min_insync_replicas: 0,
             retention_bytes: 0,
             retention_ms: 0,
@@ -147,6 +156,9 @@ impl TopicConfig {
             ("compression.gzip.level", Value::Whole(level)) => self.compression_gzip_level = int(*level),
             ("compression.zstd.level", Value::Whole(level)) => self.compression_zstd_level = int(*level),
             ("min.insync.replicas", Value::Whole(count)) => self.min_insync_replicas = int(*count),
+            ("min.cleanable.dirty.ratio", Value::Real(ratio)) => self.min_cleanable_dirty_ratio = *ratio,
+            ("min.compaction.lag.ms", Value::Whole(ms)) => self.min_compaction_lag_ms = *ms,
+            ("delete.retention.ms", Value::Whole(ms)) => self.delete_retention_ms = *ms,
             ("file.delete.delay.ms", Value::Whole(ms)) => self.file_delete_delay_ms = *ms,
             ("flush.messages", Value::Whole(count)) => self.flush_messages = *count,
             ("flush.ms", Value::Whole(ms)) => self.flush_ms = *ms,

@@ -11,6 +11,7 @@
 //! | log end | a batch is appended |
 
 mod append;
+mod compaction;
 mod epochs;
 pub mod fetch_session;
 mod lookup;
@@ -28,6 +29,7 @@ mod seeded;
 mod tests;
 
 pub use append::{AppendError, AppendOrigin, AppendPlan};
+pub use compaction::{CompactedLog, CompactionPlan, DirtySegment};
 pub use epochs::{EpochEnd, EpochStart, LeaderEpochs};
 pub use lookup::{FoundOffset, OffsetSpec};
 pub use producers::{ProducerLimits, ProducerSnapshotEntry};

@@ -1,4 +1,4 @@
-use crate::base::{LeaderEpoch, Offset, TimestampMs};
+use crate::base::{LeaderEpoch, Offset, ProducerId, TimestampMs};
 use crate::record::{BatchHeader, EndMarker};
 
 use super::epochs::{EpochStart, LeaderEpochs};
@@ -138,6 +138,12 @@ impl Partition {
     /// Forgets idle producers; gives how many.
     pub fn expire_producers(&mut self, now: TimestampMs) -> usize {
         self.producers.expire(now)
+    }
+
+    /// Readers are told no more of aborted transactions of which compaction has left nothing: their end marker goes too, in time, and a reader
+    /// that waits for it would drop what the producer writes later. `kept`: those that end below `end` and have records.
+    pub fn keep_aborted_below(&mut self, end: Offset, kept: &[(ProducerId, Offset)]) {
+        self.transactions.keep_aborted_below(end, kept);
     }
 
     pub fn set_producer_limits(&mut self, limits: ProducerLimits) {

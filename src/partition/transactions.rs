@@ -104,6 +104,14 @@ impl Transactions {
         self.aborted.drain(..below);
     }
 
+    /// Compaction has gone through all below `end`: of the aborted ones that end there only these, by producer and first offset, still have
+    /// records.
+    pub fn keep_aborted_below(&mut self, end: Offset, kept: &[(ProducerId, Offset)]) {
+        self.aborted.retain(|entry| {
+            entry.last_offset >= end || kept.contains(&(entry.producer_id, entry.first_offset))
+        });
+    }
+
     /// Aborted transactions with a record in `[from, upper)`, in the order of their markers.
     pub fn aborted_between(&self, from: Offset, upper: Offset) -> Vec<AbortedTransaction> {
         let start = self.aborted.partition_point(|entry| entry.last_offset < from);

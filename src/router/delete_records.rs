@@ -5,7 +5,7 @@ use super::placement::shard_of;
 use crate::base::{Offset, TopicName, TopicPartition};
 use crate::partition::DeleteRecordsError;
 use crate::runtime::Runtime;
-use crate::shard::{DeleteRecordsRefusal, LogStart, QueryRefusal};
+use crate::shard::{DeleteRecordsRefusal, KeptOffset, QueryRefusal};
 
 impl<R: Runtime> Router<R> {
     /// Deletes the records of `partition` below `before` (-1: below the high watermark); gives the log start, which then
@@ -32,7 +32,7 @@ impl<R: Runtime> Router<R> {
         let owner = shard_of(partition, self.owner_count());
         let moved = self.on(owner, move |shard| async move { shard.delete_records(partition, before).await });
         let log_start = moved.await.unwrap_or(Err(stopped))?;
-        if !self.save_log_starts(vec![LogStart { topic, partition, offset: log_start }]).await {
+        if !self.save_log_starts(vec![KeptOffset { topic, partition, offset: log_start }]).await {
             return Err(DeleteRecordsRefusal::Refused(DeleteRecordsError::KafkaStorageError));
         }
         drop(self.on(owner, move |shard| {

@@ -3,6 +3,7 @@
 //! A call for the own shard is a plain call. One for another shard is a letter in its mailbox: a piece of work that runs
 //! there on that shard's state, and whose answer comes back the same way. Connections travel as letters too.
 
+mod compaction;
 mod controller;
 mod delete_records;
 mod links;

@@ -3,7 +3,7 @@ use std::rc::Rc;
 use super::Router;
 use super::controller::CONTROLLER_SHARD;
 use crate::runtime::Runtime;
-use crate::shard::LogStart;
+use crate::shard::{Kept, KeptOffset};
 
 impl<R: Runtime> Router<R> {
     /// Takes away the oldest segments of this shard's partitions once they have had their time: looks at all of them
@@ -27,9 +27,9 @@ impl<R: Runtime> Router<R> {
     }
 
     /// Has shard 0 write down where logs start; true: it outlives a power cut.
-    pub(super) async fn save_log_starts(self: &Rc<Self>, starts: Vec<LogStart>) -> bool {
+    pub(super) async fn save_log_starts(self: &Rc<Self>, starts: Vec<KeptOffset>) -> bool {
         let saved = self.on(CONTROLLER_SHARD, move |shard| async move {
-            let saved = shard.save_log_starts(&starts).await;
+            let saved = shard.keep_offsets(Kept::LogStart, &starts).await;
             saved.map_err(|trouble| tracing::error!(%trouble, "log starts cannot be written down"))
         });
         saved.await == Some(Ok(()))

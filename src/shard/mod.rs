@@ -3,6 +3,7 @@
 mod budget;
 mod close;
 mod commit_window;
+mod compaction;
 mod completion;
 mod connection_counts;
 mod coordinators;
@@ -10,9 +11,9 @@ mod data_plane;
 mod delete_records;
 mod folder_use;
 mod housekeeping;
+mod kept_offsets;
 mod later_syncs;
 mod log_limiter;
-mod log_starts;
 mod offsets;
 mod open_replica;
 mod partition_sizes;
@@ -39,13 +40,14 @@ use crate::storage::{Journal, LogFolder, OpenFiles};
 
 pub use budget::{Budget, Share};
 pub use close::ClosedLogs;
+pub use compaction::CompactionLimits;
 pub use completion::{Bell, Completer, Completion, completion};
 pub use connection_counts::ConnectionCounts;
 pub use data_plane::{AppendOrder, AppendRefusal, Appended, QueryRefusal, WatchOrder};
 pub use delete_records::DeleteRecordsRefusal;
 pub use folder_use::FolderUser;
+pub use kept_offsets::{Kept, KeptOffset, KeptOffsets};
 pub use log_limiter::LogLimiter;
-pub use log_starts::{LogStart, LogStarts};
 pub use offsets::{FoundTimestamp, OffsetQuery, OffsetSearch};
 pub use producer_ids::ProducerIds;
 pub use read::{Read, ReadOrder, SharedRead};
@@ -91,7 +93,8 @@ pub struct Shard<R: Runtime> {
     /// The data folder; on shard 0 alone.
     pub folder: OnceCell<LogFolder<R>>,
     /// Used on shard 0 alone.
-    pub log_starts: LogStarts,
+    pub log_starts: KeptOffsets,
+    pub cleaned_ends: KeptOffsets,
     pub producer_ids: RefCell<ProducerIds>,
     pub producer_ids_turn: Rc<Budget>,
     /// What the data folder said of its logs at start.
@@ -112,6 +115,7 @@ pub struct FolderCheckpoints {
     pub torn: Set<(TopicName, PartitionIndex)>,
     pub log_starts: Map<(TopicName, PartitionIndex), Offset>,
     pub recovery_points: Map<(TopicName, PartitionIndex), Offset>,
+    pub cleaned_ends: Map<(TopicName, PartitionIndex), Offset>,
 }
 
 /// What opened files one shard keeps at most.
@@ -136,7 +140,8 @@ impl<R: Runtime> Shard<R> {
             later_syncs: LaterSyncs::new(),
             journal: OnceCell::new(),
             folder: OnceCell::new(),
-            log_starts: LogStarts::default(),
+            log_starts: KeptOffsets::new(Kept::LogStart),
+            cleaned_ends: KeptOffsets::new(Kept::CleanedEnd),
             producer_ids: RefCell::default(),
             producer_ids_turn: Budget::new(1),
             checkpoints: RefCell::default(),

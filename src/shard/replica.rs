@@ -64,6 +64,10 @@ pub struct Replica<R: Runtime> {
     pub(super) snapshot: RefCell<Option<(Offset, Vec<ProducerSnapshotEntry>)>>,
     /// Who wants the segment that is written to ended: the next window does it.
     pub(super) rolls: RefCell<Vec<Completer<bool>>>,
+    /// Up to where the log was compacted since the start; `None`: not yet.
+    pub(super) clean_until: Cell<Option<Offset>>,
+    /// Something in the log cannot be read, so it is not compacted.
+    pub(super) is_uncleanable: Cell<bool>,
     /// What the folder of a log that is not open yet was found to tell; `None`: not looked at.
     pub(super) closed_log: Cell<Option<Option<ClosedLog>>>,
 }
@@ -124,6 +128,8 @@ impl<R: Runtime> Replica<R> {
             bytes_since_snapshot: Cell::new(0),
             snapshot: RefCell::default(),
             rolls: RefCell::default(),
+            clean_until: Cell::new(None),
+            is_uncleanable: Cell::new(false),
             closed_log: Cell::new(None),
         }
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::Shard;
 use super::delete_records::retire;
-use super::log_starts::LogStart;
+use super::kept_offsets::KeptOffset;
 use super::replica::{Opening, Replica};
 use crate::base::{Offset, TopicPartition, Trouble};
 use crate::partition::{LogExtent, Retention, SegmentExtent, SegmentTime, Verdict};
@@ -26,7 +26,7 @@ enum Expired {
 impl<R: Runtime> Shard<R> {
     /// Looks at partitions from the end of `left` on, which it takes off, until some log starts have moved or none is left. Readers see the
     /// new starts at once; the caller has them written down, and then calls `retire_expired`.
-    pub async fn expire_segments(self: &Rc<Self>, left: &mut Vec<TopicPartition>) -> Vec<LogStart> {
+    pub async fn expire_segments(self: &Rc<Self>, left: &mut Vec<TopicPartition>) -> Vec<KeptOffset> {
         let mut starts = Vec::new();
         while starts.len() < STARTS_MAX
             && !self.stop.is_given()
@@ -36,7 +36,7 @@ impl<R: Runtime> Shard<R> {
             match self.expire_segments_of(&replica).await {
                 Ok(None) => {}
                 Ok(Some(offset)) => {
-                    starts.push(LogStart { topic: replica.topic_name.clone(), partition, offset })
+                    starts.push(KeptOffset { topic: replica.topic_name.clone(), partition, offset })
                 }
                 Err(trouble) => {
                     self.log_limiter.warn(&self.runtime, || format!("retention looks in vain: {trouble}"));
@@ -48,7 +48,7 @@ impl<R: Runtime> Shard<R> {
     }
 
     /// Gives back the space of what lies below log starts that have been written down.
-    pub async fn retire_expired(&self, starts: &[LogStart]) {
+    pub async fn retire_expired(&self, starts: &[KeptOffset]) {
         for start in starts {
             if let Some(replica) = self.replica(start.partition) {
                 retire(&replica, start.offset).await;
@@ -145,7 +145,7 @@ impl<R: Runtime> Shard<R> {
         Ok(verdict != Verdict::Stays)
     }
 
-    async fn closed_log(&self, replica: &Replica<R>) -> Result<Option<ClosedLog>, Trouble> {
+    pub(super) async fn closed_log(&self, replica: &Replica<R>) -> Result<Option<ClosedLog>, Trouble> {
         if let Some(known) = replica.closed_log.get() {
             return Ok(known);
         }

@@ -230,7 +230,7 @@ impl<R: Runtime> Log<R> {
     }
 
     /// Reads the first batch's timestamp of a segment found at start, from which `segment.ms` counts.
-    async fn look_at_first_batch(&self, segment: &Segment<R>) -> Result<(), Trouble> {
+    pub(super) async fn look_at_first_batch(&self, segment: &Segment<R>) -> Result<(), Trouble> {
         if segment.bytes.get() > 0 && segment.first_timestamp.get().is_none() {
             let file = segment.log_file(&self.0.files, Open::Write).await?;
             let bytes = file.read_at(Position(0), HEADER_BYTES).await?;

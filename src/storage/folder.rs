@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::format::{CleanMarker, FolderProperties, OffsetCheckpoint, format_offsets, parse_offsets};
 use super::names::{
-    BEING_WRITTEN, CLEAN_MARKER, HIGH_WATERMARKS, LOCK, LOG_STARTS, META_PROPERTIES, PartitionFolderName,
+    BEING_WRITTEN, CLEAN_MARKER, CLEANED_ENDS, HIGH_WATERMARKS, LOCK, LOG_STARTS, META_PROPERTIES, PartitionFolderName,
     RECOVERY_POINTS, folder_name_set_aside, folder_name_to_delete, partition_folder_name,
 };
 use super::small_file::{folder_of, read_text, remove_if_there, write_small};
@@ -33,6 +33,7 @@ pub struct FolderStart {
     pub broker_epoch: Option<BrokerEpoch>,
     pub log_starts: Vec<OffsetCheckpoint>,
     pub recovery_points: Vec<OffsetCheckpoint>,
+    pub cleaned_ends: Vec<OffsetCheckpoint>,
     pub high_watermarks: Vec<OffsetCheckpoint>,
     /// Partitions that have a folder.
     pub partitions: Vec<(TopicName, PartitionIndex)>,
@@ -121,6 +122,7 @@ impl<R: Runtime> LogFolder<R> {
         folder.list(&mut start).await?;
         start.log_starts = folder.read_checkpoint(LOG_STARTS, &mut start.damaged).await?;
         start.recovery_points = folder.read_checkpoint(RECOVERY_POINTS, &mut start.damaged).await?;
+        start.cleaned_ends = folder.read_checkpoint(CLEANED_ENDS, &mut start.damaged).await?;
         start.high_watermarks = folder.read_checkpoint(HIGH_WATERMARKS, &mut start.damaged).await?;
         folder.take_clean_marker(&mut start).await?;
         Ok((folder, start))
@@ -196,6 +198,10 @@ impl<R: Runtime> LogFolder<R> {
     /// Writes down where each log begins, for those whose first segment begins earlier.
     pub async fn write_log_starts(&self, offsets: &[OffsetCheckpoint]) -> Result<(), Trouble> {
         self.write_checkpoint(LOG_STARTS, offsets).await
+    }
+    /// Writes down up to where each log is compacted.
+    pub async fn write_cleaned_ends(&self, offsets: &[OffsetCheckpoint]) -> Result<(), Trouble> {
+        self.write_checkpoint(CLEANED_ENDS, offsets).await
     }
     pub async fn write_high_watermarks(&self, offsets: &[OffsetCheckpoint]) -> Result<(), Trouble> {
         self.write_checkpoint(HIGH_WATERMARKS, offsets).await

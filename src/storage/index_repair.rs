@@ -1,6 +1,8 @@
+use std::io;
 use std::rc::Rc;
 
 use super::log::{Inner, Log};
+use super::names::FileKind;
 use super::scan::{ScanRules, Scanned, scan_segment};
 use super::segment::Segment;
 use super::sparse_index::IndexTrouble;
@@ -17,6 +19,10 @@ pub(super) async fn rebuild_indexes<R: Runtime>(
     let Inner { runtime, files, .. } = &*log.0;
     let rebuilt_before = segment.rebuilds.get();
     let _turn = segment.rebuild_turn.take().await;
+    if segment.is_replaced.get() {
+        let path = segment.path(FileKind::OffsetIndex);
+        return Err(Trouble::new("rebuild", path, io::ErrorKind::NotFound.into()));
+    }
     if segment.rebuilds.get() != rebuilt_before {
         return Ok(());
     }

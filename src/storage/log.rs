@@ -51,6 +51,10 @@ pub(super) struct Inner<R: Runtime> {
     pub(super) unsynced_indexes: RefCell<Vec<Rc<Segment<R>>>>,
     pub(super) index_sync_turn: Turn,
     pub(super) sync_turn: Turn,
+    /// Whose turn it is to take segments out of the log or to put others in their place.
+    pub(super) names_turn: Turn,
+    /// How often segments were replaced by compacted ones.
+    pub(super) replacements: Cell<u64>,
     /// The folder has names that may not outlive a power cut.
     pub(super) folder_is_dirty: Cell<bool>,
     /// Folder and `partition.metadata` are new and may not outlive a power cut.
@@ -117,6 +121,8 @@ impl<R: Runtime> Log<R> {
             unsynced_indexes: RefCell::new(Vec::new()),
             index_sync_turn: Turn::default(),
             sync_turn: Turn::default(),
+            names_turn: Turn::default(),
+            replacements: Cell::new(0),
             folder_is_dirty: Cell::new(false),
             is_newborn: Cell::new(false),
             is_ragged: Cell::new(false),
@@ -188,6 +194,17 @@ impl<R: Runtime> Log<R> {
     /// The segment that is written to.
     pub(super) fn active(&self) -> Rc<Segment<R>> {
         self.0.segments.borrow().back().expect("a log always has a segment").clone()
+    }
+
+    /// Looks again when it failed and segments were replaced meanwhile: it may have found one that is no more.
+    pub(super) async fn until_settled<T, E>(&self, look: impl AsyncFn() -> Result<T, E>) -> Result<T, E> {
+        loop {
+            let replacements = self.0.replacements.get();
+            let found = look().await;
+            if found.is_ok() || self.0.replacements.get() == replacements {
+                return found;
+            }
+        }
     }
 
     pub(super) fn check_online(&self, operation: &'static str) -> Result<(), Trouble> {

@@ -49,6 +49,10 @@ impl<R: Runtime> Log<R> {
 
     /// The greatest timestamp in the segment at `base_offset`; `None`: it has none, or is gone. Safe to drop half-way.
     pub async fn greatest_timestamp(&self, base_offset: Offset) -> Result<Option<TimestampMs>, Trouble> {
+        self.until_settled(async || self.greatest_in(base_offset).await).await
+    }
+
+    async fn greatest_in(&self, base_offset: Offset) -> Result<Option<TimestampMs>, Trouble> {
         let Some(segment) = self.segment_of(base_offset).filter(|segment| segment.base_offset == base_offset)
         else {
             return Ok(None);
@@ -57,9 +61,29 @@ impl<R: Runtime> Log<R> {
         Ok(segment.known_greatest().map(|entry| entry.timestamp))
     }
 
+    /// Greatest timestamp of the first batch of the segment at `base_offset`; `None`: it has none, or is gone.
+    pub async fn first_timestamp(&self, base_offset: Offset) -> Result<Option<TimestampMs>, Trouble> {
+        let look = async || match self
+            .segment_of(base_offset)
+            .filter(|segment| segment.base_offset == base_offset)
+        {
+            Some(segment) => self.look_at_first_batch(&segment).await.map(|()| segment.first_timestamp.get()),
+            None => Ok(None),
+        };
+        self.until_settled(look).await
+    }
+
     /// The first record in `range` whose timestamp is `timestamp` or later. Safe to drop half-way.
     /// Source: KIP-79, Kafka's `LogSegment.findOffsetByTimestamp`.
     pub async fn first_at_or_after(
+        &self,
+        timestamp: TimestampMs,
+        range: Range<Offset>,
+    ) -> Result<Option<FoundRecord>, ReadTrouble> {
+        self.until_settled(async || self.look_for_timestamp(timestamp, range.clone()).await).await
+    }
+
+    async fn look_for_timestamp(
         &self,
         timestamp: TimestampMs,
         range: Range<Offset>,
@@ -114,6 +138,10 @@ impl<R: Runtime> Log<R> {
         &self,
         range: Range<Offset>,
     ) -> Result<Option<FoundRecord>, ReadTrouble> {
+        self.until_settled(async || self.look_for_greatest(range.clone()).await).await
+    }
+
+    async fn look_for_greatest(&self, range: Range<Offset>) -> Result<Option<FoundRecord>, ReadTrouble> {
         let mut greatest: Option<(Rc<Segment<R>>, Located)> = None;
         let mut next_segment = self.segment_of(range.start);
         while let Some(segment) = next_segment {

@@ -34,6 +34,13 @@ impl Marks {
         Some(mark.position)
     }
 
+    /// Forgets a segment: another one has taken its place.
+    pub(super) fn forget(&mut self, segment: Offset) {
+        for mark in self.ring.iter_mut().filter(|mark| mark.segment == segment) {
+            mark.segment = Offset::NONE;
+        }
+    }
+
     /// Forgets everything: the log was cut.
     pub(super) fn clear(&mut self) {
         *self = Marks::new();

@@ -5,6 +5,7 @@ pub mod format;
 
 mod append;
 mod closed_log;
+mod compaction;
 mod flush;
 mod folder;
 mod index_repair;
@@ -31,6 +32,7 @@ mod tests;
 
 pub use append::{Appended, LogBatch, Placed};
 pub use closed_log::ClosedLog;
+pub use compaction::{CompactTrouble, Compacted, CompactionOrder, KeyMap, LastOfProducer, Pace};
 pub use folder::{DeletedPartition, FolderStart, FolderTrouble, LogFolder, retire_folders};
 pub use journal::{Journal, JournalWindow, Part, Replayed as ReplayedJournals, replay as replay_journals};
 pub use log::Log;

@@ -9,6 +9,7 @@ pub(super) const LOCK: &str = ".lock";
 pub(super) const CLEAN_MARKER: &str = ".kafka_cleanshutdown";
 pub(super) const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
 pub(super) const LOG_STARTS: &str = "log-start-offset-checkpoint";
+pub(super) const CLEANED_ENDS: &str = "cleaner-offset-checkpoint";
 pub(super) const HIGH_WATERMARKS: &str = "replication-offset-checkpoint";
 pub(super) const LEADER_EPOCHS: &str = "leader-epoch-checkpoint";
 pub(super) const PARTITION_METADATA: &str = "partition.metadata";
@@ -107,6 +108,13 @@ impl PartitionFolderName {
         let partition = PartitionIndex(partition.parse().ok()?);
         Some(PartitionFolderName::Live { topic: TopicName::new(topic), partition })
     }
+}
+
+/// The path with `suffix` behind its name.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
 }
 
 /// Name of a partition's folder.

@@ -1,4 +1,5 @@
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 
@@ -43,19 +44,25 @@ impl<R: Runtime> OpenFiles<R> {
         self.0.open.borrow().iter().filter(|slot| slot.upgrade().is_some()).count()
     }
 
-    /// The slot's file, opened at `path` when it is not open.
+    /// The slot's file, opened at `path` when it is not open. `NotFound`: `is_gone` by the time it is, so the path may lead to another
+    /// file.
     pub(super) async fn get(
         &self,
         slot: &FileSlot<R::File>,
         path: impl FnOnce() -> PathBuf,
         open: Open,
+        is_gone: &Cell<bool>,
     ) -> Result<R::File, Trouble> {
         if let Some(file) = slot.0.file.borrow().as_ref() {
             slot.0.last_use.set(self.next_use());
             return Ok(file.clone());
         }
-        let file = self.0.runtime.open(&path(), open).await?;
-        Ok(self.put(slot, file))
+        let path = path();
+        let opened = if is_gone.get() { None } else { Some(self.0.runtime.open(&path, open).await?) };
+        match opened.filter(|_| !is_gone.get()) {
+            Some(file) => Ok(self.put(slot, file)),
+            None => Err(Trouble::new("open", path, io::ErrorKind::NotFound.into())),
+        }
     }
 
     /// Puts an open file into the slot; gives the one that is there when another task was faster.

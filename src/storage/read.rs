@@ -93,7 +93,8 @@ impl<R: Runtime> Log<R> {
         whole_first_batch: bool,
     ) -> Result<LogRead<R::File>, ReadTrouble> {
         self.check_in_range(from)?;
-        let read = self.read_in_range(from, upper, max_bytes, whole_first_batch).await;
+        let read = async || self.read_in_range(from, upper, max_bytes, whole_first_batch).await;
+        let read = self.until_settled(read).await;
         if read.is_err() {
             // The segment may have been retired meanwhile.
             self.check_in_range(from)?;

@@ -1,12 +1,12 @@
 //! What takes segments out of a log: a later log start, and cutting its end.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::log::{Inner, Log};
-use super::names::{DELETED, FileKind};
+use super::names::{DELETED, FileKind, with_suffix};
 use super::scan::{ScanRules, Scanned, scan_segment};
 use super::segment::Segment;
 use super::small_file::remove_if_there;
@@ -20,6 +20,7 @@ impl<R: Runtime> Log<R> {
     /// segment, and after a power cut it tells which retired segments' names have come back. Returns the base offsets of the
     /// retired segments.
     pub async fn advance_log_start(&self, offset: Offset) -> Result<Vec<Offset>, Trouble> {
+        let _names = self.0.names_turn.take().await;
         let log_start_offset = self.log_start_offset().max(offset.min(self.log_end_offset()));
         self.0.log_start_offset.set(log_start_offset);
         let retired: VecDeque<Rc<Segment<R>>> = {
@@ -51,7 +52,7 @@ impl<R: Runtime> Log<R> {
         Ok(retired.iter().map(|segment| segment.base_offset).collect())
     }
 
-    fn remove_later(&self, files: Vec<PathBuf>) {
+    pub(super) fn remove_later(&self, files: Vec<PathBuf>) {
         if files.is_empty() {
             return;
         }
@@ -133,10 +134,4 @@ impl<R: Runtime> Log<R> {
         }
         Ok(files)
     }
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut path = path.as_os_str().to_owned();
-    path.push(suffix);
-    path.into()
 }

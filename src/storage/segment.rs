@@ -47,6 +47,8 @@ pub(super) struct Segment<R: Runtime> {
     pub(super) modified: Cell<TimestampMs>,
     /// `segment.ms` less this segment's share of the jitter.
     roll_after_ms: i64,
+    /// A compacted segment has taken its place: what is open of it can still be read, and nothing more is opened by name.
+    pub(super) is_replaced: Cell<bool>,
     /// Written to since the last sync; its file is pinned open.
     pub(super) is_dirty: Cell<bool>,
     /// Known ranges that are no batches, by position.
@@ -103,6 +105,7 @@ impl<R: Runtime> Segment<R> {
             created: runtime.wall_clock(),
             modified: Cell::new(modified),
             roll_after_ms: settings.segment_ms - jitter_ms,
+            is_replaced: Cell::new(false),
             is_dirty: Cell::new(false),
             damage: RefCell::new(Vec::new()),
             rebuilds: Cell::new(0),
@@ -123,7 +126,7 @@ impl<R: Runtime> Segment<R> {
     }
 
     pub(super) async fn log_file(&self, files: &OpenFiles<R>, open: Open) -> Result<R::File, Trouble> {
-        files.get(&self.log, || self.path(FileKind::Log), open).await
+        files.get(&self.log, || self.path(FileKind::Log), open, &self.is_replaced).await
     }
 
     /// Whether the next batch belongs into a new segment. `bytes` and `entries`: what the segment and its index hold, with
@@ -208,8 +211,8 @@ impl<R: Runtime> Segment<R> {
 
     /// Writes the index entries that wait in memory; makes the files when they are missing.
     pub(super) async fn write_indexes(&self, files: &OpenFiles<R>) -> Result<(), Trouble> {
-        write_index(files, &self.offsets, || self.path(FileKind::OffsetIndex)).await?;
-        write_index(files, &self.times, || self.path(FileKind::TimeIndex)).await
+        self.write_index(files, &self.offsets, FileKind::OffsetIndex).await?;
+        self.write_index(files, &self.times, FileKind::TimeIndex).await
     }
 
     /// Writes the indexes of a segment that gets no more batches: the greatest timestamp is the time index's last entry.
@@ -220,9 +223,8 @@ impl<R: Runtime> Segment<R> {
 
     /// Makes the indexes outlive a power cut.
     pub(super) async fn sync_indexes(&self, files: &OpenFiles<R>) -> Result<(), Trouble> {
-        let open = Open::Write;
-        files.get(&self.offsets.slot, || self.path(FileKind::OffsetIndex), open).await?.sync().await?;
-        files.get(&self.times.slot, || self.path(FileKind::TimeIndex), open).await?.sync().await
+        self.index_file(files, &self.offsets, FileKind::OffsetIndex, Open::Write).await?.sync().await?;
+        self.index_file(files, &self.times, FileKind::TimeIndex, Open::Write).await?.sync().await
     }
 
     /// Where `offset` falls in the offset index, which must be loaded.
@@ -232,9 +234,7 @@ impl<R: Runtime> Segment<R> {
         relative_offset: u32,
     ) -> Result<Floor<OffsetEntry>, IndexTrouble> {
         let file = match self.offsets.has_written() {
-            true => {
-                Some(files.get(&self.offsets.slot, || self.path(FileKind::OffsetIndex), Open::Write).await?)
-            }
+            true => Some(self.index_file(files, &self.offsets, FileKind::OffsetIndex, Open::Write).await?),
             false => None,
         };
         self.offsets.floor(file.as_ref(), i64::from(relative_offset)).await
@@ -247,7 +247,7 @@ impl<R: Runtime> Segment<R> {
         timestamp: TimestampMs,
     ) -> Result<Floor<TimeEntry>, IndexTrouble> {
         let file = match self.times.has_written() {
-            true => Some(files.get(&self.times.slot, || self.path(FileKind::TimeIndex), Open::Write).await?),
+            true => Some(self.index_file(files, &self.times, FileKind::TimeIndex, Open::Write).await?),
             false => None,
         };
         self.times.floor(file.as_ref(), timestamp.0).await
@@ -260,13 +260,13 @@ impl<R: Runtime> Segment<R> {
     /// Reads the ends of both index files. `Damaged`: one is missing or cannot belong to this segment.
     pub(super) async fn load_indexes(&self, files: &OpenFiles<R>) -> Result<(), IndexTrouble> {
         let bytes = self.bytes.get();
-        let offsets = open_index(files, &self.offsets, || self.path(FileKind::OffsetIndex)).await?;
+        let offsets = self.open_index(files, &self.offsets, FileKind::OffsetIndex).await?;
         let position_is_possible = |position: u32| position > 0 && u64::from(position) < bytes;
         let possible = |entry: OffsetEntry| {
             position_is_possible(entry.position) && u64::from(entry.relative_offset) <= POSITION_MAX
         };
         self.offsets.load(&offsets, possible).await?;
-        let times = open_index(files, &self.times, || self.path(FileKind::TimeIndex)).await?;
+        let times = self.open_index(files, &self.times, FileKind::TimeIndex).await?;
         // A time of 0 is rather what a power cut has left of an entry.
         let possible =
             |entry: TimeEntry| entry.timestamp.0 > 0 && u64::from(entry.relative_offset) <= POSITION_MAX;
@@ -300,8 +300,8 @@ impl<R: Runtime> Segment<R> {
         let Some(end) = self.relative(offset) else { return Ok(None) };
         let bytes = self.bytes.get();
         let opened = async {
-            let offsets = open_index(files, &self.offsets, || self.path(FileKind::OffsetIndex)).await?;
-            let times = open_index(files, &self.times, || self.path(FileKind::TimeIndex)).await?;
+            let offsets = self.open_index(files, &self.offsets, FileKind::OffsetIndex).await?;
+            let times = self.open_index(files, &self.times, FileKind::TimeIndex).await?;
             Ok((offsets, times))
         };
         let (offsets, times) = match opened.await {
@@ -317,29 +317,79 @@ impl<R: Runtime> Segment<R> {
         self.times.load_prefix(&times, belongs).await?;
         Ok(Some((self.offsets.last(), self.times.last())))
     }
-}
 
-async fn write_index<R: Runtime, E: IndexEntry>(
-    files: &OpenFiles<R>,
-    index: &SparseIndex<R::File, E>,
-    path: impl FnOnce() -> PathBuf,
-) -> Result<(), Trouble> {
-    let open = if index.has_written() { Open::Write } else { Open::Replace };
-    if open == Open::Replace {
-        files.close(&index.slot);
+    /// Writes the index entries that wait in memory to files that do not have their names yet.
+    pub(super) async fn write_indexes_to(&self, offsets: &R::File, times: &R::File) -> Result<(), Trouble> {
+        self.offsets.write_pending(offsets).await?;
+        self.times.write_pending(times).await
     }
-    let file = files.get(&index.slot, path, open).await?;
-    index.write_pending(&file).await
-}
 
-async fn open_index<R: Runtime, E: IndexEntry>(
-    files: &OpenFiles<R>,
-    index: &SparseIndex<R::File, E>,
-    path: impl FnOnce() -> PathBuf,
-) -> Result<R::File, IndexTrouble> {
-    match files.get(&index.slot, path, Open::Write).await {
-        Ok(file) => Ok(file),
-        Err(trouble) if trouble.is_not_found() => Err(IndexTrouble::Damaged),
-        Err(trouble) => Err(IndexTrouble::Disk(trouble)),
+    /// As `write_indexes_to`, for a segment that gets no more batches.
+    pub(super) async fn finish_indexes_to(&self, offsets: &R::File, times: &R::File) -> Result<(), Trouble> {
+        self.push_greatest();
+        self.write_indexes_to(offsets, times).await
+    }
+
+    /// Takes over files (log, offset index, time index) that do not have their names yet: they stay open until `let_go`.
+    pub(super) fn hold(&self, files: &OpenFiles<R>, held: [R::File; 3]) {
+        for (slot, file) in self.slots().into_iter().zip(held) {
+            files.put(slot, file);
+            slot.pin();
+        }
+    }
+
+    /// The files have their names: whoever needs them opens them by those.
+    pub(super) fn let_go(&self, files: &OpenFiles<R>) {
+        for slot in self.slots() {
+            slot.unpin();
+            files.close(slot);
+        }
+    }
+
+    fn slots(&self) -> [&FileSlot<R::File>; 3] {
+        [&self.log, &self.offsets.slot, &self.times.slot]
+    }
+
+    /// Bytes of the offset index and of the time index, which must be loaded.
+    pub(super) fn index_bytes(&self) -> (u64, u64) {
+        let bytes = |entries: u64, entry_bytes: usize| entries * entry_bytes as u64;
+        (bytes(self.offsets.entries(), OffsetEntry::BYTES), bytes(self.times.entries(), TimeEntry::BYTES))
+    }
+
+    async fn index_file<E: IndexEntry>(
+        &self,
+        files: &OpenFiles<R>,
+        index: &SparseIndex<R::File, E>,
+        kind: FileKind,
+        open: Open,
+    ) -> Result<R::File, Trouble> {
+        files.get(&index.slot, || self.path(kind), open, &self.is_replaced).await
+    }
+
+    async fn write_index<E: IndexEntry>(
+        &self,
+        files: &OpenFiles<R>,
+        index: &SparseIndex<R::File, E>,
+        kind: FileKind,
+    ) -> Result<(), Trouble> {
+        let open = if index.has_written() { Open::Write } else { Open::Replace };
+        if open == Open::Replace {
+            files.close(&index.slot);
+        }
+        let file = self.index_file(files, index, kind, open).await?;
+        index.write_pending(&file).await
+    }
+
+    async fn open_index<E: IndexEntry>(
+        &self,
+        files: &OpenFiles<R>,
+        index: &SparseIndex<R::File, E>,
+        kind: FileKind,
+    ) -> Result<R::File, IndexTrouble> {
+        match self.index_file(files, index, kind, Open::Write).await {
+            Ok(file) => Ok(file),
+            Err(trouble) if trouble.is_not_found() => Err(IndexTrouble::Damaged),
+            Err(trouble) => Err(IndexTrouble::Disk(trouble)),
+        }
     }
 }

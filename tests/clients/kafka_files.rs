@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 
-use super::broker::{Broker, ask_to_end, files_of, free_port};
+use super::broker::{Broker, files_of};
 use super::clients::{NotRun, java, kcat};
-use super::command::{last_of, run, wait_until};
+use super::command::{last_of, run};
+use super::kafka::Kafka;
 use super::kcat::consume_all;
 use super::lines::{assert_all_in_order, keyed, lines};
 
@@ -26,7 +26,7 @@ const COMPLAINTS: [&str; 10] = [
 /// Every segment but a log's first is said to begin behind offset -1.
 const NO_COMPLAINT: &str = "  -1 is followed by ";
 
-fn produce(address: &str, topic: &str, lines: &[String], codec: &str) -> Result<(), NotRun> {
+pub fn produce(address: &str, topic: &str, lines: &[String], codec: &str) -> Result<(), NotRun> {
     let mut producer = kcat(address)?;
     producer.args(["-P", "-t", topic, "-K|", "-z", codec, "-X", "enable.idempotence=true"]);
     run(producer.args(["-X", "batch.num.messages=100"]), &keyed(lines)).successful();
@@ -85,7 +85,7 @@ fn without_decoders(files: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// What the tool prints, without a complaint.
-fn dump(files: &[PathBuf], arguments: &[&str]) -> Result<String, NotRun> {
+pub fn dump(files: &[PathBuf], arguments: &[&str]) -> Result<String, NotRun> {
     let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     let mut command = java("org.apache.kafka.tools.DumpLogSegments")?;
     let finished = run(command.args(["--files", &files.join(",")]).args(arguments), "");
@@ -102,7 +102,7 @@ fn dump(files: &[PathBuf], arguments: &[&str]) -> Result<String, NotRun> {
 
 /// A partition's folder is written by Kafka, goes on here, and goes back: each reads all that the other wrote.
 pub fn a_folder_moves_from_kafka_and_back() -> Result<(), NotRun> {
-    let mut kafka = Kafka::prepare()?;
+    let mut kafka = Kafka::prepare("")?;
     let mut broker = Broker::start(&[]);
     kcat(&broker.address())?;
     let sent = lines(9_000);
@@ -138,7 +138,7 @@ pub fn a_folder_moves_from_kafka_and_back() -> Result<(), NotRun> {
 }
 
 /// Everything but `partition.metadata`, which holds the topic's id, takes the place of what is there.
-fn move_files(from: &Path, to: &Path) {
+pub fn move_files(from: &Path, to: &Path) {
     let kept = "partition.metadata";
     let names = |folder: &Path| -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -148,77 +148,5 @@ fn move_files(from: &Path, to: &Path) {
     names(to).iter().for_each(|name| fs::remove_file(to.join(name)).unwrap());
     for name in names(from) {
         fs::copy(from.join(&name), to.join(&name)).unwrap();
-    }
-}
-
-/// Apache Kafka on one node, its data in a folder that goes when this drops.
-struct Kafka {
-    process: Option<Child>,
-    port: u16,
-    folder: tempfile::TempDir,
-}
-
-impl Kafka {
-    fn prepare() -> Result<Kafka, NotRun> {
-        let kafka = Kafka { process: None, port: free_port(), folder: tempfile::tempdir().unwrap() };
-        let controller = free_port();
-        let (port, data) = (kafka.port, kafka.data().display().to_string());
-        let settings = format!(
-            "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:{controller}\n\
-             listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
-             listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n\
-             controller.listener.names=CONTROLLER\nlog.dirs={data}\noffsets.topic.replication.factor=1\n\
-             log.segment.bytes=1048576\n"
-        );
-        fs::write(kafka.properties(), settings).unwrap();
-        let mut format = java("kafka.tools.StorageTool")?;
-        format.args(["format", "--cluster-id", "a2Fma2EgaXMgdGhlIHBlZQ", "-c"]).arg(kafka.properties());
-        run(&mut format, "").successful();
-        Ok(kafka)
-    }
-
-    fn start(&mut self) -> Result<(), NotRun> {
-        let log = fs::File::options().create(true).append(true).open(self.folder.path().join("log")).unwrap();
-        let mut command = java("kafka.Kafka")?;
-        command.arg(self.properties()).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        self.process = Some(command.spawn().unwrap());
-        wait_until("Kafka answers", || {
-            let ended = self.process.as_mut().unwrap().try_wait().unwrap();
-            assert!(ended.is_none(), "Kafka ended: {}", last_of(&self.log()));
-            let list = kcat(&self.address()).map(|mut kcat| run(kcat.args(["-L", "-m", "2"]), ""));
-            list.is_ok_and(|listed| listed.status.success())
-        });
-        Ok(())
-    }
-
-    fn stop(&mut self) {
-        let mut process = self.process.take().expect("it runs");
-        ask_to_end(&process);
-        wait_until("Kafka stops", || process.try_wait().unwrap().is_some());
-    }
-
-    fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
-    }
-    fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
-    }
-    fn partition_folder(&self, topic: &str) -> PathBuf {
-        self.data().join(format!("{topic}-0"))
-    }
-    fn properties(&self) -> PathBuf {
-        self.folder.path().join("server.properties")
-    }
-    fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
-    }
-}
-
-impl Drop for Kafka {
-    fn drop(&mut self) {
-        if let Some(process) = &mut self.process {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
     }
 }

@@ -69,23 +69,23 @@ keys! {
         "Whether a segment takes its full length on disk at once; here a little ahead, always.";
     "log.initial.task.delay.ms", Long, "30000", AtLeast(0), ReadOnly, Served,
         "Wait after the start before the first cleaning, for tests.";
-    "log.cleaner.backoff.ms", Long, "15000", AtLeast(0), ClusterWide, Ignored,
+    "log.cleaner.backoff.ms", Long, "15000", AtLeast(0), ClusterWide, Served,
         "Pause of the cleaner when nothing is to be cleaned.";
-    "log.cleaner.dedupe.buffer.size", Long, "134217728", Any, ClusterWide, Ignored,
+    "log.cleaner.dedupe.buffer.size", Long, "134217728", Any, ClusterWide, Served,
         "Memory in which the cleaner notes keys, in bytes.";
-    "log.cleaner.delete.retention.ms", Long, "86400000", AtLeast(0), ClusterWide, Ignored,
+    "log.cleaner.delete.retention.ms", Long, "86400000", AtLeast(0), ClusterWide, Served,
         "How long the mark of a deleted key is kept in a compacted topic.";
-    "log.cleaner.enable", Boolean, "true", Any, ReadOnly, Ignored,
+    "log.cleaner.enable", Boolean, "true", Any, ReadOnly, Served,
         "Whether topics are compacted at all.";
     "log.cleaner.io.buffer.load.factor", Double, "0.9", Any, ClusterWide, Ignored,
         "How full the cleaner's note of keys may get.";
     "log.cleaner.io.buffer.size", Int, "524288", AtLeast(0), ClusterWide, Ignored,
         "The cleaner's read and write buffers, in bytes.";
-    "log.cleaner.io.max.bytes.per.second", Double, "1.7976931348623157E308", Any, ClusterWide, Ignored,
+    "log.cleaner.io.max.bytes.per.second", Double, "1.7976931348623157E308", Any, ClusterWide, Served,
         "Most bytes the cleaner reads and writes in a second.";
-    "log.cleaner.min.cleanable.ratio", Double, "0.5", UpTo(1.0), ClusterWide, Ignored,
+    "log.cleaner.min.cleanable.ratio", Double, "0.5", UpTo(1.0), ClusterWide, Served,
         "Share of uncompacted bytes from which a log is compacted.";
-    "log.cleaner.min.compaction.lag.ms", Long, "0", AtLeast(0), ClusterWide, Ignored,
+    "log.cleaner.min.compaction.lag.ms", Long, "0", AtLeast(0), ClusterWide, Served,
         "Age below which a record is never compacted away.";
     "log.cleaner.threads", Int, "1", AtLeast(0), ClusterWide, Ignored,
         "Threads of the cleaner.";

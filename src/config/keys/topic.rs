@@ -13,7 +13,7 @@ keys! {
         "Compression that records are kept in; producer keeps theirs.";
     "compression.zstd.level", Int, "3", Between(-131_072, 22), ClusterWide, Served,
         "Level where compression.type is zstd.";
-    "delete.retention.ms", Long, "86400000", AtLeast(0), ClusterWide, Ignored,
+    "delete.retention.ms", Long, "86400000", AtLeast(0), ClusterWide, Served,
         "How long the mark of a deleted key is kept when the topic is compacted.";
     "file.delete.delay.ms", Long, "60000", AtLeast(0), ClusterWide, Served,
         "How long the files of something deleted stay on disk.";
@@ -43,9 +43,9 @@ keys! {
         "How far behind the broker's clock a record's time may be.";
     "message.timestamp.type", String, "CreateTime", OneOf(&["CreateTime", "LogAppendTime"]), ClusterWide, Served,
         "Whether a record keeps its producer's time or gets the time of its append.";
-    "min.cleanable.dirty.ratio", Double, "0.5", UpTo(1.0), ClusterWide, Ignored,
+    "min.cleanable.dirty.ratio", Double, "0.5", UpTo(1.0), ClusterWide, Served,
         "Share of uncompacted bytes from which the log is compacted.";
-    "min.compaction.lag.ms", Long, "0", AtLeast(0), ClusterWide, Ignored,
+    "min.compaction.lag.ms", Long, "0", AtLeast(0), ClusterWide, Served,
         "Age below which a record is never compacted away.";
     "min.insync.replicas", Int, "1", AtLeast(1), ClusterWide, Served,
         "Replicas that must be in sync before acks=all is taken.";

@@ -8,6 +8,6 @@ mod journal;
 mod kafka_folder;
 mod leftovers;
 mod lost_pages;
-mod model;
+pub mod model;
 mod retention;
 mod times;

@@ -1,4 +1,4 @@
-//! The log starts of all shards' partitions, kept in one file of the data folder by shard 0.
+//! What shard 0 keeps of all shards' partitions in one file of the data folder: where logs start, and up to where they are compacted.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,44 +10,57 @@ use crate::metadata::METADATA_TOPIC;
 use crate::runtime::Runtime;
 use crate::storage::format::OffsetCheckpoint;
 
-/// Log starts above 0, and how far they are written down.
-pub struct LogStarts {
+/// What an offset that is kept means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kept {
+    /// The log's start; it never falls.
+    LogStart,
+    /// Up to where the log is compacted.
+    CleanedEnd,
+}
+
+/// An offset of one partition.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeptOffset {
+    pub topic: TopicName,
+    pub partition: TopicPartition,
+    pub offset: Offset,
+}
+
+/// The offsets of one file, and how far they are written down.
+pub struct KeptOffsets {
+    kept: Kept,
     offsets: RefCell<Map<(TopicName, PartitionIndex), Offset>>,
     changes: Cell<u64>,
     written_changes: Cell<u64>,
     turn: Rc<Budget>,
 }
 
-impl Default for LogStarts {
-    fn default() -> LogStarts {
-        LogStarts {
+impl KeptOffsets {
+    pub(super) fn new(kept: Kept) -> KeptOffsets {
+        KeptOffsets {
+            kept,
             offsets: RefCell::default(),
             changes: Cell::new(0),
             written_changes: Cell::new(0),
             turn: Budget::new(1),
         }
     }
-}
 
-/// Where one partition's log starts.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LogStart {
-    pub topic: TopicName,
-    pub partition: TopicPartition,
-    pub offset: Offset,
-}
-
-impl LogStarts {
     /// What the file said at start.
     pub fn load(&self, lines: &[OffsetCheckpoint]) {
         let entry = |line: &OffsetCheckpoint| ((line.topic.clone(), line.partition), line.offset);
         self.offsets.borrow_mut().extend(lines.iter().map(entry));
     }
 
-    fn note(&self, start: &LogStart) {
+    fn note(&self, noted: &KeptOffset) {
         let mut offsets = self.offsets.borrow_mut();
-        let known = offsets.entry((start.topic.clone(), start.partition.partition)).or_insert(start.offset);
-        *known = start.offset.max(*known);
+        let key = (noted.topic.clone(), noted.partition.partition);
+        let known = offsets.entry(key).or_insert(noted.offset);
+        *known = match self.kept {
+            Kept::LogStart => noted.offset.max(*known),
+            Kept::CleanedEnd => noted.offset,
+        };
     }
 
     /// Forgets partitions that `lives` does not know; whether there were any.
@@ -77,21 +90,22 @@ impl FolderCheckpoints {
         let before = self.recovery_points.len();
         self.torn.retain(|(topic, partition)| lives(topic, *partition));
         self.log_starts.retain(|(topic, partition), _| lives(topic, *partition));
+        self.cleaned_ends.retain(|(topic, partition), _| lives(topic, *partition));
         self.recovery_points.retain(|(topic, partition), _| lives(topic, *partition));
         self.recovery_points.len() < before
     }
 }
 
 impl<R: Runtime> Shard<R> {
-    /// Writes down where logs start; on return it outlives a power cut. Calls that come while the file is being
+    /// Writes offsets down; on return they outlive a power cut. Calls that come while the file is being
     /// written share the next writing. What is said of partitions that are gone is passed over. On shard 0 alone.
-    pub async fn save_log_starts(&self, starts: &[LogStart]) -> Result<(), Trouble> {
+    pub async fn keep_offsets(&self, kept: Kept, offsets: &[KeptOffset]) -> Result<(), Trouble> {
         {
             let image = self.image.borrow();
-            let lives = |start: &&LogStart| image.partition(start.partition).is_some();
-            starts.iter().filter(lives).for_each(|start| self.log_starts.note(start));
+            let lives = |offset: &&KeptOffset| image.partition(offset.partition).is_some();
+            offsets.iter().filter(lives).for_each(|offset| self.kept_offsets(kept).note(offset));
         }
-        self.write_log_starts().await
+        self.write_kept_offsets(kept).await
     }
 
     /// Forgets what the data folder's checkpoints say of partitions that are gone: a log that gets one of their names is another
@@ -101,10 +115,10 @@ impl<R: Runtime> Shard<R> {
         let lives = |topic: &TopicName, partition| self.lives(topic, partition);
         let forgot_recovery_points = self.checkpoints.borrow_mut().forget_dead(lives);
         let Some(folder) = self.folder.get() else { return };
-        let forgot_log_starts = self.log_starts.forget_dead(lives);
+        let forgot = [Kept::LogStart, Kept::CleanedEnd].map(|kept| (kept, self.kept_offsets(kept).forget_dead(lives)));
         let written = async {
-            if forgot_log_starts {
-                self.write_log_starts().await?;
+            for (kept, _) in forgot.into_iter().filter(|(_, forgot)| *forgot) {
+                self.write_kept_offsets(kept).await?;
             }
             if forgot_recovery_points {
                 let lines = lines_of(&self.checkpoints.borrow().recovery_points);
@@ -124,19 +138,29 @@ impl<R: Runtime> Shard<R> {
         lives || topic.as_str() == METADATA_TOPIC
     }
 
-    async fn write_log_starts(&self) -> Result<(), Trouble> {
-        let starts = &self.log_starts;
-        let change = starts.changes.get() + 1;
-        starts.changes.set(change);
-        let _turn = starts.turn.take(1).await;
-        if starts.written_changes.get() >= change {
+    fn kept_offsets(&self, kept: Kept) -> &KeptOffsets {
+        match kept {
+            Kept::LogStart => &self.log_starts,
+            Kept::CleanedEnd => &self.cleaned_ends,
+        }
+    }
+
+    async fn write_kept_offsets(&self, kept: Kept) -> Result<(), Trouble> {
+        let offsets = self.kept_offsets(kept);
+        let change = offsets.changes.get() + 1;
+        offsets.changes.set(change);
+        let _turn = offsets.turn.take(1).await;
+        if offsets.written_changes.get() >= change {
             return Ok(());
         }
-        let changes = starts.changes.get();
-        let lines = lines_of(&starts.offsets.borrow());
+        let changes = offsets.changes.get();
+        let lines = lines_of(&offsets.offsets.borrow());
         let folder = self.folder.get().expect("shard 0 has opened the data folder");
-        folder.write_log_starts(&lines).await?;
-        starts.written_changes.set(changes);
+        match kept {
+            Kept::LogStart => folder.write_log_starts(&lines).await?,
+            Kept::CleanedEnd => folder.write_cleaned_ends(&lines).await?,
+        }
+        offsets.written_changes.set(changes);
         Ok(())
     }
 }
@@ -152,7 +176,7 @@ mod tests {
             partition: PartitionIndex(partition),
             offset: Offset(offset),
         };
-        let starts = LogStarts::default();
+        let starts = KeptOffsets::new(Kept::LogStart);
         starts.load(&[line("b", 0, 5), line("a", 1, 7), line("gone", 0, 9)]);
         let lives = |topic: &TopicName, _| topic.as_str() != "gone";
         assert!(starts.forget_dead(lives) && !starts.forget_dead(lives));
