@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::task::Poll;
 
-use super::units::{Unit, make_void};
+use super::units::{LOGS_OF_A_UNIT_MAX, Unit, make_void};
 use super::{FILES_MAX, Journal};
 use crate::base::{Set, Trouble};
 use crate::runtime::{Crossing, Runtime};
@@ -38,7 +38,8 @@ impl<R: Runtime> Journal<R> {
     fn is_due(&self) -> bool {
         let units = self.0.units.borrow();
         let logs: usize = units.full.iter().map(|unit| unit.logs.len()).sum();
-        units.full.len() >= UNITS_TOGETHER || logs <= SYNCED_ONE_BY_ONE_MAX && !units.full.is_empty()
+        let is_cheap = logs <= SYNCED_ONE_BY_ONE_MAX && !units.full.is_empty();
+        is_cheap || units.full.len() >= UNITS_TOGETHER || logs >= LOGS_OF_A_UNIT_MAX
     }
 
     /// Retires all there is; the journal is void then. For the end of a shard.

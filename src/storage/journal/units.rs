@@ -14,6 +14,8 @@ use crate::storage::log::Inner as LogInner;
 use crate::storage::names::{journal_file_name, parse_journal_file_name};
 use crate::storage::small_file::remove_if_there;
 
+/// A unit with entries of so many logs is closed though it is not full: their files stay open until it is retired.
+pub(super) const LOGS_OF_A_UNIT_MAX: usize = 2048;
 /// Zeros written at once when a file is made.
 const ZEROS_BYTES: u64 = 1024 * 1024;
 
@@ -83,7 +85,8 @@ impl<R: Runtime> Units<R> {
 
     /// Room for so many bytes, a multiple of the block, at most a whole unit; `None`: no file is free.
     pub(super) fn reserve(&mut self, bytes: u64, unit_bytes: u64) -> Option<(R::File, Position)> {
-        if self.current.as_ref().is_none_or(|unit| unit.end + bytes > unit_bytes) {
+        let is_full = |unit: &Unit<R>| unit.end + bytes > unit_bytes || unit.logs.len() >= LOGS_OF_A_UNIT_MAX;
+        if self.current.as_ref().is_none_or(is_full) {
             let file = self.free.pop()?;
             self.close_current();
             self.current = Some(Unit { number: self.next_unit, file, end: 0, logs: Vec::new() });
