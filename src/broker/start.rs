@@ -98,6 +98,9 @@ pub async fn start_cluster<R: Runtime>(
     folder.remove_deleted(found.to_delete, Duration::ZERO);
     set_strays_aside(router, folder, &found.partitions).await?;
     enter_cluster(router, endpoints, folder.directory_id(), found.was_clean).await?;
+    for owner in router.shards() {
+        router.on(owner, |shard| async move { shard.look_at_disk_room().await }).await;
+    }
     let serving = router.on(router.entrance(), |shard| {
         shard.serving.give();
         async {}
@@ -110,6 +113,8 @@ pub async fn start_cluster<R: Runtime>(
             shard.runtime.spawn(Lane::Background, async move { opening.open_remaining_logs().await });
             let syncing = shard.clone();
             shard.runtime.spawn(Lane::Background, async move { syncing.sync_overdue_logs().await });
+            let watching = shard.clone();
+            shard.runtime.spawn(Lane::Background, async move { watching.watch_disk_room().await });
             let expiring = shard.clone();
             shard.runtime.spawn(Lane::Background, async move { expiring.expire_producers().await });
             async {}

@@ -26,6 +26,8 @@ pub struct BrokerConfig {
     pub durability: Durability,
     /// A multiple of 4,096.
     pub journal_file_bytes: u64,
+    /// What producers must leave free of the file system that `log_dir` is on.
+    pub disk_reserve_bytes: u64,
     pub cores: Cores,
     pub advertise: Advertise,
     /// Core that only accepts connections, none of `cores`; `None`: the first shard does that too.
@@ -138,6 +140,7 @@ impl BrokerConfig {
                 Some("os") => Durability::Os,
                 _ => Durability::Disk,
             },
+            disk_reserve_bytes: read.bytes("onrush.disk.reserve.bytes"),
             advertise: advertise(&read, &cores)?,
             cores,
             router_core,

@@ -111,6 +111,10 @@ impl<R: Runtime> Shard<R> {
     ) -> Result<(Rc<Replica<R>>, TimestampMs, Ticket), AppendRefusal> {
         let replica = self.replica(order.partition).ok_or(AppendRefusal::UnknownTopicOrPartition)?;
         self.begin_opening(&replica);
+        let is_producers = matches!(order.origin, AppendOrigin::Client { .. });
+        if is_producers && !self.has_room_for(order.batch.bytes.len() as u64) {
+            return Err(AppendRefusal::Refused(AppendError::KafkaStorageError));
+        }
         let header = &order.batch.header;
         let stored = header.timestamp_type() == TimestampType::LogAppendTime;
         let stored_time = if stored { header.max_timestamp } else { TimestampMs::NONE };

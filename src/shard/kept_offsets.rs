@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::budget::Budget;
+use super::disk_room::LOOK_INTERVAL_MS;
 use super::{FolderCheckpoints, Shard};
 use crate::base::{Map, Offset, PartitionIndex, TopicName, TopicPartition, Trouble};
 use crate::metadata::METADATA_TOPIC;
@@ -115,19 +116,24 @@ impl<R: Runtime> Shard<R> {
         let lives = |topic: &TopicName, partition| self.lives(topic, partition);
         let forgot_recovery_points = self.checkpoints.borrow_mut().forget_dead(lives);
         let Some(folder) = self.folder.get() else { return };
-        let forgot = [Kept::LogStart, Kept::CleanedEnd].map(|kept| (kept, self.kept_offsets(kept).forget_dead(lives)));
-        let written = async {
-            for (kept, _) in forgot.into_iter().filter(|(_, forgot)| *forgot) {
-                self.write_kept_offsets(kept).await?;
+        let forgot =
+            [Kept::LogStart, Kept::CleanedEnd].map(|kept| (kept, self.kept_offsets(kept).forget_dead(lives)));
+        let write = async || {
+            for (kept, _) in forgot.iter().filter(|(_, forgot)| *forgot) {
+                self.write_kept_offsets(*kept).await?;
             }
             if forgot_recovery_points {
                 let lines = lines_of(&self.checkpoints.borrow().recovery_points);
                 folder.write_recovery_points(&lines).await?;
             }
-            Ok(())
+            Ok::<(), Trouble>(())
         };
-        if let Err(trouble) = written.await {
-            self.take_log_folder_offline(&trouble);
+        while let Err(trouble) = write().await {
+            if !trouble.is_disk_full() || trouble.is_of_sync() || self.stop.is_given() {
+                self.take_log_folder_offline(&trouble);
+                return;
+            }
+            self.pause(LOOK_INTERVAL_MS).await;
         }
     }
 

@@ -9,6 +9,7 @@ mod connection_counts;
 mod coordinators;
 mod data_plane;
 mod delete_records;
+mod disk_room;
 mod folder_use;
 mod housekeeping;
 mod kept_offsets;
@@ -59,6 +60,7 @@ pub use topics::METADATA_LEADER_EPOCH;
 
 use commit_window::CommitWindow;
 use coordinators::GroupCoordinators;
+use disk_room::DiskRoom;
 use folder_use::FolderUse;
 use later_syncs::LaterSyncs;
 
@@ -87,6 +89,7 @@ pub struct Shard<R: Runtime> {
     replicas: RefCell<Map<TopicPartition, Rc<Replica<R>>>>,
     window: CommitWindow<R>,
     later_syncs: LaterSyncs<R>,
+    disk_room: DiskRoom,
     open_files: OpenFiles<R>,
     /// There once it was opened; never under `onrush.durability=os`.
     journal: OnceCell<Journal<R>>,
@@ -138,6 +141,7 @@ impl<R: Runtime> Shard<R> {
             replicas: RefCell::default(),
             window: CommitWindow::new(),
             later_syncs: LaterSyncs::new(),
+            disk_room: DiskRoom::new(),
             journal: OnceCell::new(),
             folder: OnceCell::new(),
             log_starts: KeptOffsets::new(Kept::LogStart),

@@ -73,28 +73,26 @@ impl<R: Runtime> Log<R> {
         let segment = self.active();
         let end = (segment.base_offset, segment.bytes.get());
         assert_eq!(end, (placed.segment, placed.position.0), "somebody else has appended");
-        let end_before = self.log_end_offset();
         let written = self.write_run(&segment, batches, &placed.buffers, &self.settings()).await;
-        written.inspect_err(|trouble| self.append_failed(trouble, end_before))
+        written.inspect_err(|trouble| self.append_failed(trouble))
     }
 
     /// Some of the bytes may be there, behind the last batch.
-    fn append_failed(&self, trouble: &Trouble, end_before: Offset) {
-        let nothing_was_taken = self.log_end_offset() == end_before;
+    fn append_failed(&self, trouble: &Trouble) {
         self.0.is_ragged.set(true);
-        if !(trouble.is_disk_full() && nothing_was_taken) {
+        if !trouble.is_disk_full() || trouble.is_of_sync() {
             self.take_offline();
         }
     }
 
     /// Writes the batches at the log end, in order; none may begin below the end of the one before. They go through the page
     /// cache and are not durable before `sync`. One append at a time; not safe to drop half-way.
-    /// Errors: the disk is full and nothing was taken (may be tried again), else the log is offline.
+    /// Errors: the disk is full, and what begins at the log end or above was not written and may be tried again; else the log
+    /// is offline.
     pub async fn append(&self, batches: &[LogBatch]) -> Result<Appended, Trouble> {
         self.check_online("append")?;
-        let end_before = self.log_end_offset();
         let appended = self.append_all(batches).await;
-        appended.inspect_err(|trouble| self.append_failed(trouble, end_before))
+        appended.inspect_err(|trouble| self.append_failed(trouble))
     }
 
     async fn append_all(&self, batches: &[LogBatch]) -> Result<Appended, Trouble> {
@@ -217,6 +215,15 @@ impl<R: Runtime> Log<R> {
             position: Position(0),
         });
         Ok(segment)
+    }
+
+    /// Cuts what a write that found the disk full has left behind the last batch. Nothing where there was none. Never within a
+    /// window of the journal: it waits for the end of that.
+    pub async fn cut_what_had_no_room(&self) -> Result<(), Trouble> {
+        match self.0.is_ragged.get() && !self.is_offline() {
+            true => self.cut_ragged_end().await,
+            false => Ok(()),
+        }
     }
 
     /// Cuts what a failed write has left behind the last batch. Nobody was ever given those bytes.

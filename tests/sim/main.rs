@@ -9,6 +9,7 @@ mod crash;
 mod decisions;
 mod deletions;
 mod durability;
+mod full_disk;
 mod group_member;
 mod groups;
 mod log_dirs;

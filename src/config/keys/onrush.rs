@@ -7,6 +7,8 @@ keys! {
         "What an acknowledgement means: disk, the records outlive a power cut; os, they outlive the broker's end only.";
     "onrush.journal.file.bytes", Long, "8388608", Between(65_536, 67_108_864), ReadOnly, Served,
         "Size of each of a core's journal files, of which there are up to 16 where onrush.durability is disk.";
+    "onrush.disk.reserve.bytes", Long, "1073741824", AtLeast(0), ReadOnly, Served,
+        "Free bytes of the data folder's file system that producers must leave, at most a tenth of it; below, produce is refused until there is room again.";
     "onrush.cores", String, none, NotEmpty, ReadOnly, Served,
         "Cores to run on, one shard each, such as 0-3 or 0,2; unset: all this process may use.";
     "onrush.memory", Long, "-1", AtLeast(-1), ReadOnly, Served,

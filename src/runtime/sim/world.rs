@@ -261,7 +261,8 @@ impl World {
         let text = path.to_string_lossy();
         let result = if self.is_alive(owner) {
             self.with_disk(owner.machine, |disk| {
-                disk.operation_count += 1;
+                // A look at the room changes nothing: no crash is worth trying after it.
+                disk.operation_count += u64::from(operation != DiskOperation::LookAtSpace);
                 match disk.faults.take(operation, &text, &self.random) {
                     Some(DiskFault::Error(number)) => Err(error(number)),
                     fault => effect(disk, fault),

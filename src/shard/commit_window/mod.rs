@@ -38,6 +38,8 @@ pub struct CommitWindow<R: Runtime> {
     is_running: Cell<bool>,
     /// Rung whenever the windows have run out of work.
     idle: Bell,
+    /// Replicas that have something to write and found the disk full.
+    without_room: RefCell<Vec<Rc<Replica<R>>>>,
 }
 
 impl<R: Runtime> CommitWindow<R> {
@@ -47,6 +49,7 @@ impl<R: Runtime> CommitWindow<R> {
             bell: Bell::default(),
             is_running: Cell::new(false),
             idle: Bell::default(),
+            without_room: RefCell::default(),
         }
     }
 
@@ -56,6 +59,11 @@ impl<R: Runtime> CommitWindow<R> {
             self.queue.borrow_mut().push(replica.clone());
             self.bell.ring();
         }
+    }
+
+    /// Has the next window try again what had no room.
+    pub(super) fn enqueue_those_without_room(&self) {
+        self.without_room.take().iter().for_each(|replica| self.enqueue(replica));
     }
 
     fn is_empty(&self) -> bool {
@@ -86,8 +94,23 @@ impl<R: Runtime> Shard<R> {
         completion.wait().await.unwrap_or(false)
     }
 
-    /// Waits until nothing is left to write. For one task, at the end.
+    /// The disk is full: `batches` stand at the head of what `replica` has to write, and whoever waits for them goes on
+    /// waiting, until there is room or their time is over. They have their offsets, and the state of their producers counts
+    /// them, so they can't be refused any more: a later batch may build on them.
+    /// A broker that stops waits no more: its log folder goes offline.
+    fn wait_for_room(&self, replica: &Rc<Replica<R>>, mut batches: Vec<LogBatch>, trouble: &Trouble) {
+        self.refuse_producers();
+        batches.append(&mut replica.pending.borrow_mut());
+        replica.pending.replace(batches);
+        self.window.without_room.borrow_mut().push(replica.clone());
+        if self.stop.is_given() {
+            self.take_log_folder_offline(trouble);
+        }
+    }
+
+    /// Waits until nothing is left to write but what has no room. For one task, at the end.
     pub(super) async fn commit_window_idle(&self) {
+        self.window.enqueue_those_without_room();
         while self.window.is_running.get() || !self.window.is_empty() {
             self.window.idle.wait().await;
         }
@@ -114,14 +137,20 @@ impl<R: Runtime> Share<R> {
         self.batches.iter().map(|batch| STAMP_BYTES + batch.rest.len()).sum()
     }
 
-    /// Writes the batches to their segment, through the page cache.
+    /// Writes the batches to their segment, through the page cache. After an error because the disk is full those below the
+    /// log end are written, and the log is not offline.
     async fn write(&mut self) -> Result<(), Trouble> {
         let log = self.log();
         if let Some(placed) = &self.placed {
             return log.append_placed(&self.batches, placed).await;
         }
         let appended = log.append(&self.batches).await?;
-        let rolled = !self.rolls.is_empty() && log.roll().await?;
+        let rolled = match !self.rolls.is_empty() {
+            true => {
+                log.roll().await.or_else(|trouble| trouble.is_disk_full().then_some(false).ok_or(trouble))?
+            }
+            false => false,
+        };
         if rolled || !appended.rolled.is_empty() {
             self.replica.take_snapshot();
         }
@@ -171,11 +200,16 @@ async fn take_shares<R: Runtime>(shard: &Shard<R>, replicas: Vec<Rc<Replica<R>>>
         replica.queued.set(false);
         // A deleted one has nothing to write any more.
         let Some(in_use) = replica.folder_use.begin() else { continue };
-        if replica.epochs_to_write.take()
-            && let Err(trouble) = write_epochs(&replica).await
-        {
-            shard.take_log_folder_offline(&trouble);
-            continue;
+        match make_ready(&replica).await {
+            Ok(()) => {}
+            Err(trouble) if trouble.is_disk_full() && !trouble.is_of_sync() => {
+                shard.wait_for_room(&replica, Vec::new(), &trouble);
+                continue;
+            }
+            Err(trouble) => {
+                shard.take_log_folder_offline(&trouble);
+                continue;
+            }
         }
         let (batches, rolls) = (replica.pending.take(), replica.rolls.take());
         shares.push(Share { replica, _in_use: in_use, batches, rolls, placed: None });
@@ -183,11 +217,17 @@ async fn take_shares<R: Runtime>(shard: &Shard<R>, replicas: Vec<Rc<Replica<R>>>
     shares
 }
 
-async fn write_epochs<R: Runtime>(replica: &Replica<R>) -> Result<(), Trouble> {
-    let epochs: Vec<EpochStart> =
-        replica.rules.borrow().leader_epochs().entries().iter().map(stored_epoch).collect();
+/// Does what has to be done before a window can write to the log.
+async fn make_ready<R: Runtime>(replica: &Replica<R>) -> Result<(), Trouble> {
     let log = replica.log.get().expect("only open replicas have something to write");
-    log.write_leader_epochs(&epochs).await
+    log.cut_what_had_no_room().await?;
+    if replica.epochs_to_write.get() {
+        let epochs: Vec<EpochStart> =
+            replica.rules.borrow().leader_epochs().entries().iter().map(stored_epoch).collect();
+        replica.epochs_to_write.set(false);
+        log.write_leader_epochs(&epochs).await.inspect_err(|_| replica.epochs_to_write.set(true))?;
+    }
+    Ok(())
 }
 
 /// Writes all of it and makes it durable, small shares by the journal, the others by syncing their segments; gives those for
@@ -260,12 +300,26 @@ fn retire_what_is_full<R: Runtime>(shard: &Rc<Shard<R>>, journal: &Journal<R>) {
     }
 }
 
-/// Writes each share to its segments; gives those for which that went well.
+/// Writes each share to its segments; gives those of which something was written. What finds the disk full is kept for a later
+/// window.
 async fn write_all<R: Runtime>(shard: &Shard<R>, shares: &mut [Share<R>]) -> Written<R> {
     let mut written = Vec::with_capacity(shares.len());
     for share in shares {
-        match share.write().await {
-            Ok(()) => written.push((share.replica.clone(), share.log().log_end_offset())),
+        let end_before = share.log().log_end_offset();
+        let outcome = share.write().await;
+        let end = share.log().log_end_offset();
+        match outcome {
+            Ok(()) => written.push((share.replica.clone(), end)),
+            Err(trouble) if trouble.is_disk_full() && !share.log().is_offline() => {
+                let mut batches = std::mem::take(&mut share.batches);
+                batches.retain(|batch| batch.header.base_offset >= end);
+                shard.wait_for_room(&share.replica, batches, &trouble);
+                // A segment may have ended.
+                share.replica.take_snapshot();
+                if end > end_before {
+                    written.push((share.replica.clone(), end));
+                }
+            }
             Err(trouble) => shard.take_log_folder_offline(&trouble),
         }
     }

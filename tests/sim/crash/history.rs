@@ -112,6 +112,8 @@ impl<'a> History<'a> {
             0 => self.machine.crash(),
             1 => self.machine.kill(),
             _ => {
+                // What found no room waits until there is some.
+                self.machine.disk().set_capacity(u64::MAX);
                 load.end(&self.simulation);
                 // With a disk that fails it may end in disorder.
                 drop(server.stop(&self.simulation, &self.machine));

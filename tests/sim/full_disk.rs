@@ -1,0 +1,198 @@
+//! Disks that run full, and have room again.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use kafka_protocol::messages::DeleteTopicsRequest;
+
+use onrush::runtime::sim::{DiskFault, DiskOperation, SimMachine, SimRuntime, Simulation};
+use onrush::runtime::{Crossing, Lane, Runtime};
+
+use crate::broker::{SimBroker, address};
+use crate::client::{Answer, Client, topic_name};
+use crate::for_each_seed;
+
+const KEPT: &str = "kept";
+const DELETED: &str = "deleted";
+const KAFKA_STORAGE_ERROR: i16 = 56;
+const LINES_OF_A_WRITER: usize = 25;
+
+async fn pause(runtime: &SimRuntime, ms: u64) {
+    runtime.sleep_until(runtime.now() + Duration::from_millis(ms)).await;
+}
+
+async fn connect(runtime: &SimRuntime, machine: &SimMachine, topic: &str) -> Client {
+    loop {
+        if let Ok(mut client) = Client::connect(runtime, address(machine)).await
+            && let Ok(1..) = client.partitions_with_leader(topic).await
+        {
+            return client;
+        }
+        pause(runtime, 20).await;
+    }
+}
+
+/// A line that takes about 1,000 bytes.
+fn line(number: usize) -> String {
+    format!("{number} {}", "x".repeat(900))
+}
+
+async fn produce(client: &mut Client, topic: &str, line: &str) -> Answer<i64> {
+    client.produce(topic, 0, line).await.expect("no connection is lost")
+}
+
+/// All lines of partition 0 of `topic`, by offset.
+async fn read_all(client: &mut Client, topic: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    loop {
+        let fetched = client.fetch(topic, 0, lines.len() as i64).await.expect("no connection is lost");
+        let Answer::Done(fetched) = fetched else { panic!("a full disk is read from: {fetched:?}") };
+        if fetched.is_empty() {
+            return lines;
+        }
+        for found in fetched {
+            assert_eq!(found.offset, lines.len() as i64);
+            lines.push(String::from_utf8_lossy(&found.value).into_owned());
+        }
+    }
+}
+
+#[test]
+fn producers_are_refused_above_the_last_bytes_and_taken_again_once_a_topic_is_deleted() {
+    for_each_seed(3, |simulation| {
+        let machine = simulation.machine("broker");
+        let (runtime, disk) = (simulation.client(), machine.disk());
+        let broker = SimBroker::start(&machine, 2, &[("log.segment.delete.delay.ms", "1000")]);
+        simulation.block_on(async {
+            let mut client = connect(&runtime, &machine, KEPT).await;
+            drop(connect(&runtime, &machine, DELETED).await);
+            let capacity_bytes = disk.used_bytes() + 400_000;
+            disk.set_capacity(capacity_bytes);
+            let mut kept = Vec::new();
+            for number in 0.. {
+                let answer =
+                    produce(&mut client, if number < 20 { KEPT } else { DELETED }, &line(number)).await;
+                match answer {
+                    Answer::Done(offset) if number < 20 => assert_eq!(offset, kept.len() as i64),
+                    Answer::Done(_) => {}
+                    Answer::Refused(code) => {
+                        assert_eq!((code, number > 20), (KAFKA_STORAGE_ERROR, true));
+                        break;
+                    }
+                }
+                if number < 20 {
+                    kept.push(line(number));
+                }
+                pause(&runtime, 100).await;
+            }
+            // The other shard finds out too.
+            while let Answer::Done(_) = produce(&mut client, KEPT, &line(kept.len())).await {
+                kept.push(line(kept.len()));
+                pause(&runtime, 100).await;
+            }
+            let left = capacity_bytes - disk.used_bytes();
+            assert!(left > 10_000, "{left} bytes are left for what must go on");
+            assert_eq!(read_all(&mut client, KEPT).await, kept);
+            let request = DeleteTopicsRequest::default()
+                .with_topic_names(vec![topic_name(DELETED)])
+                .with_timeout_ms(30_000);
+            let deleted = client.call(5, &request).await.expect("no connection is lost");
+            assert_eq!(deleted.responses[0].error_code, 0);
+            pause(&runtime, 5_000).await;
+            assert_eq!(produce(&mut client, KEPT, "again").await, Answer::Done(kept.len() as i64));
+            kept.push("again".to_owned());
+            assert_eq!(read_all(&mut client, KEPT).await, kept);
+        });
+        broker.stop(simulation).expect("a full disk is no trouble");
+    });
+}
+
+/// Sends lines, one after the other, until there are `count` of them, each again until it is acknowledged.
+async fn write_lines(
+    runtime: SimRuntime,
+    machine: SimMachine,
+    count: usize,
+    acknowledged: Rc<RefCell<Vec<(i64, String)>>>,
+) {
+    let mut client = connect(&runtime, &machine, KEPT).await;
+    for number in 0..count {
+        let line = format!("{} {}", runtime.random(), line(number));
+        loop {
+            match produce(&mut client, KEPT, &line).await {
+                Answer::Done(offset) => break acknowledged.borrow_mut().push((offset, line)),
+                Answer::Refused(code) => assert_eq!(code, KAFKA_STORAGE_ERROR),
+            }
+            pause(&runtime, 100).await;
+        }
+    }
+}
+
+/// Has three writers write while `trouble` comes and goes, kills the broker, and looks for all that was acknowledged.
+fn write_through_trouble(
+    simulation: &Simulation,
+    settings: &[(&str, &str)],
+    trouble: impl AsyncFnOnce(&SimRuntime, &SimMachine),
+) {
+    let machine = simulation.machine("broker");
+    let runtime = simulation.client();
+    let broker = SimBroker::start(&machine, 2, settings);
+    let acknowledged = Rc::new(RefCell::new(Vec::new()));
+    let writers = simulation.machine("writers");
+    writers.restart(1, |writer| {
+        for _ in 0..3 {
+            let writing =
+                write_lines(writer.clone(), machine.clone(), LINES_OF_A_WRITER, acknowledged.clone());
+            writer.spawn(Lane::Data, writing);
+        }
+        async {}
+    });
+    simulation.block_on(async {
+        drop(connect(&runtime, &machine, KEPT).await);
+        trouble(&runtime, &machine).await;
+    });
+    assert!(simulation.crossings(Crossing::DiskFull) > 0, "no write found the disk full");
+    simulation.run_until(|| acknowledged.borrow().len() == 3 * LINES_OF_A_WRITER);
+    let look = async || {
+        let lines = read_all(&mut connect(&runtime, &machine, KEPT).await, KEPT).await;
+        for (offset, line) in acknowledged.borrow().iter() {
+            assert_eq!(lines.get(*offset as usize), Some(line), "at {offset}");
+        }
+    };
+    simulation.block_on(look());
+    machine.crash();
+    let _killed = broker;
+    let broker = SimBroker::start(&machine, 1, settings);
+    simulation.block_on(look());
+    broker.stop(simulation).expect("a disk that was full is no trouble");
+}
+
+#[test]
+fn what_finds_the_disk_full_is_acknowledged_once_there_is_room() {
+    let settings = [("onrush.disk.reserve.bytes", "0"), ("log.roll.ms", "500")];
+    for_each_seed(3, |simulation| {
+        write_through_trouble(simulation, &settings, async |runtime, machine| {
+            let disk = machine.disk();
+            for _ in 0..4 {
+                disk.set_capacity(disk.used_bytes() + runtime.random() % 20_000);
+                pause(runtime, 5_000).await;
+                disk.set_capacity(u64::MAX);
+                pause(runtime, 300).await;
+            }
+        });
+    });
+}
+
+#[test]
+fn writes_that_find_the_disk_full_now_and_then_lose_nothing() {
+    let settings = [("log.roll.ms", "500")];
+    for_each_seed(3, |simulation| {
+        write_through_trouble(simulation, &settings, async |runtime, machine| {
+            let full = DiskFault::Error(libc::ENOSPC);
+            machine.disk().fail_sometimes(DiskOperation::Write, "kept-0/", 300_000, full);
+            machine.disk().fail_sometimes(DiskOperation::Open, "kept-0/", 300_000, full);
+            pause(runtime, 20_000).await;
+            machine.disk().heal();
+        });
+    });
+}
