@@ -45,6 +45,7 @@ pub(super) struct Inner<R: Runtime> {
     pub(super) marks: RefCell<Marks>,
     /// Offsets of the producer snapshots in the folder, rising.
     pub(super) snapshots: RefCell<Vec<Offset>>,
+    pub(super) snapshot_turn: Turn,
     /// Segments written to since the last sync.
     pub(super) dirty: RefCell<Vec<Rc<Segment<R>>>>,
     /// Finished segments whose indexes may not outlive a power cut.
@@ -117,6 +118,7 @@ impl<R: Runtime> Log<R> {
             newest_unit: Cell::new(None),
             marks: RefCell::new(Marks::new()),
             snapshots: RefCell::new(Vec::new()),
+            snapshot_turn: Turn::default(),
             dirty: RefCell::new(Vec::new()),
             unsynced_indexes: RefCell::new(Vec::new()),
             index_sync_turn: Turn::default(),

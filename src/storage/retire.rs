@@ -14,6 +14,14 @@ use crate::base::{Offset, Trouble};
 use crate::runtime::{File, Lane, Open, Runtime};
 
 impl<R: Runtime> Log<R> {
+    /// Base offset of the segment that the log begins with once it starts at `log_start_offset`; `None`: none is to be retired.
+    /// A producer snapshot must stand there or above before those below it are: the next start replays from it.
+    pub fn retires_below(&self, log_start_offset: Offset) -> Option<Offset> {
+        let segments = self.0.segments.borrow();
+        let first_kept = first_kept(segments.iter().map(|segment| segment.base_offset), log_start_offset);
+        (first_kept > 0).then(|| segments[first_kept].base_offset)
+    }
+
     /// Makes `offset` the first one that may be asked for, unless a later one is; at most the log end. Segments wholly below it
     /// leave the log, all but the newest: their files are renamed at once and removed `file.delete.delay.ms` later, for
     /// fetches that are being sent. The caller has written `log-start-offset-checkpoint`: it alone keeps a start inside a
@@ -25,8 +33,7 @@ impl<R: Runtime> Log<R> {
         self.0.log_start_offset.set(log_start_offset);
         let retired: VecDeque<Rc<Segment<R>>> = {
             let mut segments = self.0.segments.borrow_mut();
-            let first_kept =
-                segments.partition_point(|segment| segment.base_offset <= log_start_offset).max(1) - 1;
+            let first_kept = first_kept(segments.iter().map(|segment| segment.base_offset), log_start_offset);
             let kept = segments.split_off(first_kept);
             std::mem::replace(&mut segments, kept)
         };
@@ -134,4 +141,9 @@ impl<R: Runtime> Log<R> {
         }
         Ok(files)
     }
+}
+
+/// Index of the segment, of those with these rising base offsets, that `log_start_offset` falls into.
+pub(super) fn first_kept(base_offsets: impl Iterator<Item = Offset>, log_start_offset: Offset) -> usize {
+    base_offsets.take_while(|base_offset| *base_offset <= log_start_offset).count().max(1) - 1
 }

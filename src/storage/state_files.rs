@@ -12,8 +12,8 @@ const SNAPSHOTS_KEPT: usize = 2;
 
 impl<R: Runtime> Log<R> {
     /// Writes what the partition remembers of its producers at `offset`, which must be durable: the next start takes a
-    /// snapshot as proof that what lies before it had been synced, indexes of ended segments too, and reads from there on. Off the append path; one call at a
-    /// time. Older snapshots go.
+    /// snapshot as proof that what lies before it had been synced, indexes of ended segments too, and reads from there on. Off
+    /// the append path; a second call waits for the first. Older snapshots go.
     pub async fn write_producer_snapshot(
         &self,
         offset: Offset,
@@ -24,6 +24,7 @@ impl<R: Runtime> Log<R> {
             "{offset} is not durable: {}",
             self.durable_end_offset()
         );
+        let _turn = self.0.snapshot_turn.take().await;
         self.sync_indexes().await?;
         let Inner { runtime, folder, .. } = &*self.0;
         write_small(runtime, &FileKind::ProducerSnapshot.path(folder, offset), encode_snapshot(entries))
@@ -38,6 +39,10 @@ impl<R: Runtime> Log<R> {
             remove_if_there(runtime, &FileKind::ProducerSnapshot.path(folder, offset)).await?;
         }
         Ok(())
+    }
+
+    pub fn newest_snapshot(&self) -> Option<Offset> {
+        self.0.snapshots.borrow().last().copied()
     }
 
     /// Writes down where the leader epochs begin. One call at a time.

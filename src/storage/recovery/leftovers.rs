@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::names::{BEING_WRITTEN, CLEANED, DELETED, FileKind, SWAP};
+use super::super::retire::first_kept;
 use super::super::segment::FoundSegment;
 use super::super::small_file::remove_if_there;
 use super::super::walk::{HeaderWalk, Walked};
@@ -47,8 +48,9 @@ pub(super) async fn tidy<R: Runtime>(
     list(runtime, folder, repairs).await
 }
 
-/// Removes segments wholly below the log start: they have left the log, but a power cut may bring back the names of some of them, and
-/// the hole between those and the rest would look like a torn end. Stopped half-way it may be called again.
+/// Removes segments wholly below the log start: they have left the log, but a power cut may bring back the names of some of
+/// them, and the hole between those and the rest would look like a torn end. Where no producer snapshot makes up for them
+/// none has left yet, and all stay. Stopped half-way it may be called again.
 pub(super) async fn remove_below<R: Runtime>(
     runtime: &R,
     folder: &Path,
@@ -56,8 +58,11 @@ pub(super) async fn remove_below<R: Runtime>(
     found: &mut FoundFiles,
     repairs: &mut Vec<Repair>,
 ) -> Result<(), Trouble> {
-    let first_kept =
-        found.segments.partition_point(|segment| segment.base_offset <= log_start_offset).max(1) - 1;
+    let first_kept = first_kept(found.segments.iter().map(|segment| segment.base_offset), log_start_offset);
+    let newest_snapshot = found.snapshots.last().copied().unwrap_or(Offset::NONE);
+    if found.segments.get(first_kept).is_none_or(|segment| segment.base_offset > newest_snapshot) {
+        return Ok(());
+    }
     for FoundSegment { base_offset, .. } in found.segments.drain(..first_kept) {
         for kind in FileKind::OF_SEGMENT {
             remove_if_there(runtime, &kind.path(folder, base_offset)).await?;
