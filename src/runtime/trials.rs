@@ -25,13 +25,17 @@ pub enum Crossing {
 /// A mistake that the engine, or the disk below it, is asked to make, to see that the tests find it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Mistake {
-    /// Syncs of `.log` files are said to be done and are not. Made by the simulated disk.
+    /// Syncs of `.log` files and writes to the journal are said to be done and are not. Made by the simulated disk.
     LogsNotSynced,
-    /// Syncs of `.log` files are said to be done before they are, so that the high watermark moves too early. Made by the
-    /// simulated disk.
+    /// The same are said to be done before they are, so that the high watermark moves too early. Made by the simulated disk.
     LogsSyncedLate,
     /// Syncs of folders are said to be done and are not. Made by the simulated disk.
     FoldersNotSynced,
     /// A duplicate is answered though the batch that it repeats is not durable yet.
     DuplicateAnsweredEarly,
+    /// A file of the journal is written over though the segments of its windows are not synced. Made by the simulated disk:
+    /// syncs of `.log` files in the background lane do nothing.
+    JournalReusedEarly,
+    /// The topic in whose folder something of the journal is written is not compared.
+    TopicUnchecked,
 }

@@ -134,6 +134,25 @@ impl SimFile {
             && self.open.path.extension().is_some_and(|extension| extension == "log")
     }
 
+    /// `begun`: the write, as the disk knows it; `range`: its position and bytes.
+    async fn end_durable_write(&self, begun: u64, range: (u64, u64)) -> Result<(), Trouble> {
+        let OpenFile { world, owner, inode, path, .. } = &*self.open;
+        let written = world
+            .disk_call(*owner, DiskOperation::WriteDurable, path, range, |disk, fault| match fault {
+                None if world.makes(Mistake::LogsNotSynced) => Ok(()),
+                None => {
+                    disk.end_durable_write(*inode, begun);
+                    Ok(())
+                }
+                Some(_) => Err(error(libc::EIO)),
+            })
+            .await;
+        if written.is_err() {
+            world.with_disk(owner.machine, |disk| disk.tear_durable_write(*inode, begun, &world.random));
+        }
+        written
+    }
+
     /// `mark`: up to where, as it was when the sync began.
     async fn sync_up_to(&self, mark: io::Result<u64>) -> Result<(), Trouble> {
         let OpenFile { world, owner, inode, path, .. } = &*self.open;
@@ -144,7 +163,9 @@ impl SimFile {
                     disk.lose(*inode, mark);
                     return Err(error(libc::EIO));
                 }
-                if !self.mistakes(Mistake::LogsNotSynced) {
+                let is_skipped = self.mistakes(Mistake::LogsNotSynced)
+                    || world.lane() == Lane::Background && self.mistakes(Mistake::JournalReusedEarly);
+                if !is_skipped {
                     disk.sync(*inode, mark);
                 }
                 Ok(())
@@ -222,19 +243,13 @@ impl File for SimFile {
         let begun = world
             .with_disk(owner.machine, |disk| disk.begin_durable_write(*inode, position.0, data.into()))
             .map_err(|cause| Trouble::at("write durable", path, position.0, cause))?;
-        let written = world
-            .disk_call(*owner, DiskOperation::WriteDurable, path, range, |disk, fault| match fault {
-                None => {
-                    disk.end_durable_write(*inode, begun);
-                    Ok(())
-                }
-                Some(_) => Err(error(libc::EIO)),
-            })
-            .await;
-        if written.is_err() {
-            world.with_disk(owner.machine, |disk| disk.tear_durable_write(*inode, begun, &world.random));
+        if world.makes(Mistake::LogsSyncedLate) {
+            let file = self.clone();
+            let late = async move { drop(file.end_durable_write(begun, range).await) };
+            world.spawn(*owner, Lane::Data, Box::pin(late));
+            return Ok(());
         }
-        written
+        self.end_durable_write(begun, range).await
     }
 
     async fn write_back(&self, position: Position, bytes: u64) -> Result<(), Trouble> {

@@ -56,7 +56,6 @@ pub(super) struct World {
     pub(super) machines: RefCell<Vec<Machine>>,
     pub(super) network: RefCell<Network>,
     pub(super) inbox: Arc<Inbox>,
-    /// Of the task that runs.
     lane: Cell<Lane>,
     pub(super) crossings: RefCell<BTreeMap<Crossing, u64>>,
     pub(super) mistakes: RefCell<BTreeSet<Mistake>>,
@@ -229,6 +228,11 @@ impl World {
         for task in self.inbox.take_woken() {
             executor.make_ready(task);
         }
+    }
+
+    /// Of the task that runs.
+    pub(super) fn lane(&self) -> Lane {
+        self.lane.get()
     }
 
     pub(super) fn cross(&self, crossing: Crossing) {

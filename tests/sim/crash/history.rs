@@ -124,7 +124,7 @@ impl<'a> History<'a> {
     }
 
     fn draw_trouble(&self) -> Trouble {
-        match self.below(5) {
+        match self.below(4) {
             0 => Trouble::Full,
             1 => Trouble::SyncFails,
             2 => Trouble::BackgroundSyncFails,
@@ -134,10 +134,10 @@ impl<'a> History<'a> {
 
     fn begin_trouble(&self, trouble: &Trouble) {
         let disk = self.machine.disk();
-        let nth = 1 + self.below(3);
+        let nth = 1 + self.below(2);
         match trouble {
             Trouble::None => {}
-            Trouble::Full => disk.set_capacity(disk.used_bytes() + self.below(10_000)),
+            Trouble::Full => disk.set_capacity(disk.used_bytes() + self.below(4_000)),
             Trouble::SyncFails => disk.fail_nth(DiskOperation::Sync, ".log", nth, DiskFault::LostPages),
             Trouble::BackgroundSyncFails => {
                 disk.fail_nth(DiskOperation::Sync, "index", nth, DiskFault::LostPages)

@@ -185,7 +185,7 @@ impl Load {
                 let writer = self.model.borrow().writers[number].clone();
                 assert!(
                     writer.was_cut,
-                    "{number} continues and is refused as out of order: {:?}",
+                    "{partition}: writer {number} goes on with {:?} and is refused as out of order",
                     writer.unanswered
                 );
                 self.model.borrow_mut().writers[number].is_done = true;

@@ -116,3 +116,13 @@ fn folders_that_are_not_synced_are_found() {
 fn a_duplicate_that_is_answered_before_its_batch_is_durable_is_found() {
     is_found(Mistake::DuplicateAnsweredEarly);
 }
+
+#[test]
+fn a_journal_that_is_written_over_before_its_segments_are_synced_is_found() {
+    is_found(Mistake::JournalReusedEarly);
+}
+
+#[test]
+fn a_journal_whose_topics_are_not_compared_is_found() {
+    is_found(Mistake::TopicUnchecked);
+}
