@@ -17,6 +17,9 @@ const RESERVE_DIVISOR: u64 = 10;
 /// Once batches are refused, more than this part of the reserve has to be free above it before they are taken again.
 const HEALING_DIVISOR: u64 = 8;
 
+/// Until the next look one shard's journal may grow by this part of what is left.
+const JOURNAL_DIVISOR: u64 = 16;
+
 /// What producers may still write, as one shard sees it.
 pub struct DiskRoom {
     /// Free above the reserve when last looked at, less what this shard has taken in since. Other shards and processes
@@ -92,6 +95,9 @@ impl<R: Runtime> Shard<R> {
             Ok(space) => {
                 if self.disk_room.look(space, config.disk_reserve_bytes) == Turn::Healed {
                     tracing::info!(shard = %self.id, free_bytes = space.usable_bytes, "the disk has room again: produce is taken");
+                }
+                if let Some(journal) = self.journal.get() {
+                    journal.let_grow(self.disk_room.left_bytes.get() / JOURNAL_DIVISOR);
                 }
             }
             Err(trouble) => self

@@ -46,8 +46,8 @@ pub(super) struct Units<R: Runtime> {
     file_count: usize,
     next_file: u64,
     is_making: bool,
-    /// No file can be made: there was no room for the last one.
-    has_no_room: bool,
+    /// What further files may take of the disk.
+    growth_bytes: u64,
 }
 
 impl<R: Runtime> Units<R> {
@@ -64,7 +64,7 @@ impl<R: Runtime> Units<R> {
             file_count: 0,
             next_file: 0,
             is_making: false,
-            has_no_room: false,
+            growth_bytes: u64::MAX,
         };
         for entry in runtime.list_folder(folder).await? {
             let Some((shard, number)) = parse_journal_file_name(&entry.name) else { continue };
@@ -152,15 +152,21 @@ impl<R: Runtime> Units<R> {
 }
 
 impl<R: Runtime> Journal<R> {
+    /// Further files may take so many bytes of the disk; without bound until it is said, and none after one had no room.
+    pub fn let_grow(&self, bytes: u64) {
+        self.0.units.borrow_mut().growth_bytes = bytes;
+    }
+
     /// Has another file made while none is free: the next unit should find one.
     pub(super) fn keep_files_ready(&self) {
         let number = {
             let mut units = self.0.units.borrow_mut();
             let units = &mut *units;
-            if !units.free.is_empty() || units.is_making || units.has_no_room || units.file_count == FILES_MAX
-            {
+            let has_room = units.growth_bytes >= self.0.unit_bytes;
+            if !units.free.is_empty() || units.is_making || !has_room || units.file_count == FILES_MAX {
                 return;
             }
+            units.growth_bytes -= self.0.unit_bytes;
             units.is_making = true;
             units.next_file += 1;
             units.next_file - 1
@@ -176,9 +182,9 @@ impl<R: Runtime> Journal<R> {
                     units.free.push(file);
                 }
                 Err(trouble) => {
-                    units.has_no_room = true;
+                    units.growth_bytes = 0;
                     drop(units);
-                    tracing::warn!(%trouble, "the journal gets no further file: commit windows sync each segment where there is none");
+                    tracing::warn!(%trouble, "the journal gets no further file for now: commit windows sync each segment where none is free");
                 }
             }
         });
