@@ -133,51 +133,57 @@ class Load:
         consumer.close()
 
 
-def read(address, topic, partition, start):
-    """All records of a partition from `start` on, up to its high watermark."""
-    consumer = Consumer({"bootstrap.servers": address, "group.id": "checker", "enable.auto.commit": False, "auto.offset.reset": "error", "check.crcs": True, "log_level": 0})
-    place = TopicPartition(topic, partition, start)
-    low, high = consumer.get_watermark_offsets(place, timeout=60)
-    place.offset = max(start, low)
-    consumer.assign([place])
-    records, quiet_since = [], time.monotonic()
-    while place.offset + len(records) < high and time.monotonic() - quiet_since < 60:
+def read(address, starts):
+    """All records from `starts`, (topic, partition) → offset, up to the high watermarks: (high watermarks, records)."""
+    consumer = Consumer({
+        "bootstrap.servers": address,
+        "group.id": "checker",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "error",
+        "check.crcs": True,
+        "fetch.wait.max.ms": 10,
+        "log_level": 0,
+    })
+    ends = {key: consumer.get_watermark_offsets(TopicPartition(*key), timeout=60)[1] for key in starts}
+    left = {key for key in starts if starts[key] < ends[key]}
+    consumer.assign([TopicPartition(*key, starts[key]) for key in left])
+    records, quiet_since = {key: [] for key in starts}, time.monotonic()
+    while left and time.monotonic() - quiet_since < 60:
         for message in consumer.consume(1000, timeout=1):
             if message.error():
                 raise KafkaException(message.error())
-            records.append(message)
+            key = (message.topic(), message.partition())
+            if message.offset() < ends[key]:
+                records[key].append(message)
+            if message.offset() + 1 >= ends[key]:
+                left.discard(key)
             quiet_since = time.monotonic()
     consumer.close()
-    return high, records
+    return ends, records
 
 
-def check(address, truth, start_of):
-    """Holds what was said against what is read from `start_of(topic, partition)` on. Returns the ends."""
-    ends = {}
-    for topic in ("once", "again"):
-        for partition in range(PARTITIONS):
-            with truth.lock:
-                held = dict(truth.held.get((topic, partition), {}))
-            start = start_of(topic, partition)
-            try:
-                high, records = read(address, topic, partition, start)
-            except KafkaException as error:
-                truth.faults.append(f"{topic}-{partition} cannot be read from {start} on: {error}")
-                continue
-            ends[topic, partition] = high
-            found = {message.offset() for message in records}
-            for message in records:
-                truth.note("checked", message)
-            missing = sorted(offset for offset in held if offset >= start and offset not in found)
-            if missing:
-                truth.faults.append(f"{topic}-{partition}: {len(missing)} offsets are gone, the first {missing[0]} {held[missing[0]]}, high watermark {high}")
-            if topic == "once":
-                last = {}
-                for message in records:
-                    producer, sequence, _ = message.value().split(b" ", 2)
-                    if int(sequence) <= last.get(producer, -1):
-                        truth.faults.append(f"{topic}-{partition}: {producer} {int(sequence)} at {message.offset()} after {last[producer]}")
-                    last[producer] = int(sequence)
+def check(address, truth, starts):
+    """Holds what was said against what is read from `starts` on. Returns the high watermarks."""
+    with truth.lock:
+        said = {key: dict(truth.held.get(key, {})) for key in starts}
+    try:
+        ends, records = read(address, starts)
+    except KafkaException as error:
+        truth.faults.append(f"the log cannot be read: {error}")
+        return starts
+    for key in starts:
+        found = {message.offset() for message in records[key]}
+        for message in records[key]:
+            truth.note("checked", message)
+        missing = sorted(offset for offset in said[key] if offset >= starts[key] and offset not in found)
+        if missing:
+            truth.faults.append(f"{key}: {len(missing)} offsets are gone, the first {missing[0]} {said[key][missing[0]]}, high watermark {ends[key]}")
+        last = {}
+        for message in records[key] if key[0] == "once" else []:
+            producer, sequence, _ = message.value().split(b" ", 2)
+            if int(sequence) <= last.get(producer, -1):
+                truth.faults.append(f"{key}: {producer} {int(sequence)} at {message.offset()} after {last[producer]}")
+            last[producer] = int(sequence)
     return ends
 
 
@@ -286,7 +292,8 @@ def torment(given, rounds, chance, broker, disk, log):
     created = admin.create_topics([NewTopic(topic, PARTITIONS, 1) for topic in ("once", "again")])
     for future in created.values():
         future.result(30)
-    load, ends, killed_while_starting = Load(address, truth), {}, 0
+    beginnings = {(topic, partition): 0 for topic in ("once", "again") for partition in range(PARTITIONS)}
+    load, ends, killed_while_starting = Load(address, truth), beginnings, 0
     load.start()
     for round in range(1, rounds + 1):
         time.sleep(chance.uniform(0.1, 1.5))
@@ -306,14 +313,14 @@ def torment(given, rounds, chance, broker, disk, log):
             killed_while_starting += 1
         broker.ready()
         # What has come since the last check, and some of what stood before.
-        ends = check(address, truth, lambda topic, partition: max(0, ends.get((topic, partition), 0) - 500))
+        ends = check(address, truth, {key: max(0, end - 500) for key, end in ends.items()})
         if truth.faults or round % 10 == 0 or round == rounds:
             print(f"round {round}: {truth.acknowledged} acknowledged, {truth.consumed} read, {killed_while_starting} killed while starting", flush=True)
         if truth.faults:
             break
     load.end()
     if not truth.faults:
-        check(address, truth, lambda topic, partition: 0)
+        check(address, truth, beginnings)
     broker.process.terminate()
     broker.process.wait(60)
     for fault in truth.faults[:20]:
