@@ -87,7 +87,7 @@ suite_settings=(
   log.cleaner.backoff.ms=500
 )
 # Only for suites that wait for old records to go: others write records of past years and want to read them back.
-quick_retention=log.retention.check.interval.ms=1000
+quick_retention=(log.retention.check.interval.ms=1000 log.initial.task.delay.ms=500)
 
 # suite NAME SECONDS COMMAND... [-- KEY=VALUE...]: runs COMMAND with the address of a fresh broker behind it, and
 # compares the outcome with .ci/expected/NAME.txt; without that file the outcome is only told.
