@@ -46,6 +46,7 @@ macro_rules! conformance_tests {
             a_durable_write_is_there_with_zeros_behind_it
             durable_writes_end_in_any_order_beside_other_work
             write_back_and_a_sync_of_the_file_system_change_nothing
+            files_synced_together_are_as_they_were
             a_cold_read_equals_a_warm_one_at_any_offset
             a_shared_file_is_the_same_file
             a_file_outlives_its_name

@@ -78,3 +78,23 @@ pub async fn write_back_and_a_sync_of_the_file_system_change_nothing<R: Runtime,
     file.sync_file_system().await.unwrap();
     assert_eq!(file.read_at(Position(0), content.len()).await.unwrap(), content);
 }
+
+pub async fn files_synced_together_are_as_they_were<R: Runtime, D: Dialer>(
+    runtime: R,
+    folder: PathBuf,
+    _: D,
+) {
+    let content = pattern(17, 10_000);
+    let mut files = Vec::new();
+    for i in 0..40 {
+        files.push(file_with(&runtime, &folder.join(format!("file-{i}")), &content).await);
+    }
+    runtime.sync_together(&files, &[&folder]).await.unwrap();
+    runtime.sync_together(&files[..1], &[]).await.unwrap();
+    runtime.sync_together(&[], &[&folder]).await.unwrap();
+    for file in files {
+        assert_eq!(file.read_at(Position(0), content.len()).await.unwrap(), content);
+    }
+    let missing = runtime.sync_together(&[], &[&folder.join("missing")]).await;
+    assert!(missing.is_err_and(|trouble| trouble.is_not_found()));
+}

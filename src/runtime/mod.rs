@@ -10,6 +10,7 @@ pub mod sim;
 pub mod startup;
 
 mod send_queue;
+mod together;
 mod trials;
 
 #[cfg(test)]
@@ -27,6 +28,7 @@ use bytes::{Bytes, BytesMut};
 use crate::base::{Monotonic, Position, ShardId, TimestampMs, Trouble};
 
 pub use send_queue::{SendQueue, SendSegment};
+pub use together::{Doing, all};
 pub use trials::{Crossing, Mistake};
 
 /// Which share of the core a task runs under.
@@ -111,6 +113,15 @@ pub trait Runtime: Clone + 'static {
     fn disk_space(&self, folder: &Path) -> impl Future<Output = Result<DiskSpace, Trouble>>;
     /// Makes names made, renamed and removed in the folder outlive a power cut.
     fn sync_folder(&self, path: &Path) -> impl Future<Output = Result<(), Trouble>>;
+    /// Does what `File::sync` does for each of the files and `sync_folder` for each of the folders, by one sync where
+    /// `syncs_as_one` says so. An error counts as one of each.
+    fn sync_together(
+        &self,
+        files: &[Self::File],
+        folders: &[&Path],
+    ) -> impl Future<Output = Result<(), Trouble>>;
+    /// Whether `sync_together` costs one sync on the file system of `folder`, whatever the number of files.
+    fn syncs_as_one(&self, folder: &Path) -> bool;
     /// Takes the file, made when missing, for this process alone; refused with `WouldBlock` when another has it. An open file
     /// description lock (`F_OFD_SETLK`), because that is what the locks of a Java process respect; it ends with the process.
     fn lock_file(&self, path: &Path) -> Result<Self::Lock, Trouble>;

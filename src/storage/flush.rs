@@ -12,28 +12,96 @@ use crate::runtime::{File, Open, Runtime};
 
 /// A sync of one log that is under way, and what it covers.
 struct LogSync<'a, R: Runtime> {
+    log: &'a Log<R>,
     segments: Vec<Rc<Segment<R>>>,
     /// Of each segment, when it began.
     bytes: Vec<u64>,
     end: Offset,
+    folder_is_dirty: bool,
     _turn: TurnTaken<'a>,
 }
 
-/// Syncs the segments of all these logs by one sync of the file system, that of `file`, which was opened before anything
-/// was written that is to be synced. Errors as those of `Log::sync`.
-pub(super) async fn sync_together<R: Runtime>(logs: &[Log<R>], file: &R::File) -> Result<(), Trouble> {
-    let mut syncs = Vec::with_capacity(logs.len());
-    for log in logs {
-        syncs.push((log, log.begin_sync().await?));
-    }
+/// Makes all that was appended to these logs before the call durable. Every segment written to since the last sync is
+/// synced, then the folders that have new names. May be called beside appends; a second call waits for the first. Not safe to drop
+/// half-way. An error takes all of the logs offline: a sync is never tried again, the kernel may have dropped the pages.
+pub async fn sync_logs<R: Runtime>(runtime: &R, logs: &[Log<R>]) -> Result<(), Trouble> {
+    let syncs = begin_syncs(logs).await?;
+    let synced = sync_parts(runtime, &syncs).await;
+    end_syncs(syncs, synced.is_ok());
+    synced
+}
+
+/// As `sync_logs`, but for names, by a sync of the whole file system, that of `file`, which was opened before anything was written
+/// that is to be synced.
+pub(super) async fn sync_with_file_system<R: Runtime>(
+    logs: &[Log<R>],
+    file: &R::File,
+) -> Result<(), Trouble> {
+    let syncs = begin_syncs(logs).await?;
     let synced = file.sync_file_system().await;
-    for (log, sync) in syncs {
-        match &synced {
-            Ok(()) => log.end_sync(sync, Ok(()))?,
-            Err(_) => log.take_offline(),
+    end_syncs(syncs, synced.is_ok());
+    synced
+}
+
+async fn begin_syncs<R: Runtime>(logs: &[Log<R>]) -> Result<Vec<LogSync<'_, R>>, Trouble> {
+    // Whoever takes several turns takes them in this order, so that no two wait for each other.
+    let mut in_order: Vec<&Log<R>> = logs.iter().collect();
+    in_order.sort_by_key(|log| log.folder());
+    let mut syncs = Vec::with_capacity(logs.len());
+    for log in in_order {
+        match log.begin_sync().await {
+            Ok(sync) => syncs.push(sync),
+            Err(trouble) => {
+                end_syncs(syncs, false);
+                return Err(trouble);
+            }
         }
     }
-    synced
+    Ok(syncs)
+}
+
+fn end_syncs<R: Runtime>(syncs: Vec<LogSync<'_, R>>, are_synced: bool) {
+    syncs.into_iter().for_each(|sync| sync.end(are_synced));
+}
+
+async fn sync_parts<R: Runtime>(runtime: &R, syncs: &[LogSync<'_, R>]) -> Result<(), Trouble> {
+    let mut files = Vec::with_capacity(syncs.len());
+    let mut folders = Vec::new();
+    let mut data_folder = None;
+    for sync in syncs {
+        let log = &sync.log.0;
+        for segment in &sync.segments {
+            files.push(segment.log_file(&log.files, Open::Write).await?);
+        }
+        if sync.folder_is_dirty {
+            folders.push(&*log.folder);
+        }
+        if log.is_newborn.get() {
+            files.push(runtime.open(&log.folder.join(PARTITION_METADATA), Open::Write).await?);
+            data_folder = Some(folder_of(&log.folder));
+        }
+    }
+    folders.extend(data_folder);
+    runtime.sync_together(&files, &folders).await
+}
+
+impl<R: Runtime> LogSync<'_, R> {
+    fn end(self, is_synced: bool) {
+        let log = self.log;
+        for (segment, bytes) in self.segments.iter().zip(self.bytes) {
+            segment.log.unpin();
+            if is_synced {
+                segment.synced_bytes.set(bytes);
+            }
+        }
+        if is_synced {
+            log.0.is_newborn.set(false);
+            log.0.synced_end_offset.set(self.end.max(log.0.synced_end_offset.get()));
+            log.durable_up_to(self.end);
+        } else {
+            log.take_offline();
+        }
+    }
 }
 
 impl<R: Runtime> Log<R> {
@@ -45,30 +113,15 @@ impl<R: Runtime> Log<R> {
         }
     }
 
-    /// Makes all that was appended before the call durable, and returns the end of it. Every segment written to since
-    /// the last sync is synced, then the folder if it has new names. May be called beside an append; a second call
-    /// waits for the first. Not safe to drop half-way. An error takes the log offline: a sync is never tried again, the kernel may have dropped
-    /// the pages.
+    /// `sync_logs` of this one; returns the end of what is durable.
     pub async fn sync(&self) -> Result<Offset, Trouble> {
-        let sync = self.begin_sync().await?;
-        let folder_is_dirty = self.0.folder_is_dirty.take();
-        let end = sync.end;
-        let synced = self.sync_parts(&sync.segments, folder_is_dirty).await;
-        self.end_sync(sync, synced)?;
-        self.durable_up_to(end);
-        Ok(end)
+        sync_logs(&self.0.runtime, std::slice::from_ref(self)).await?;
+        Ok(self.durable_end_offset())
     }
 
     /// Everything below `end` is durable: synced, or in the journal.
     pub fn durable_up_to(&self, end: Offset) {
         self.0.durable_end_offset.set(end.max(self.0.durable_end_offset.get()));
-    }
-
-    /// As `sync`, but without the names.
-    pub(super) async fn sync_segments(&self) -> Result<(), Trouble> {
-        let sync = self.begin_sync().await?;
-        let synced = self.sync_files(&sync.segments).await;
-        self.end_sync(sync, synced)
     }
 
     /// Has what is not synced of the segments written to the disk, a little at a time: `sync` has little left to do.
@@ -86,7 +139,7 @@ impl<R: Runtime> Log<R> {
         Ok(())
     }
 
-    /// Takes what is to be synced. To be followed by `end_sync`.
+    /// Takes what is to be synced. To be followed by `LogSync::end`.
     async fn begin_sync(&self) -> Result<LogSync<'_, R>, Trouble> {
         let turn = self.0.sync_turn.take().await;
         self.check_online("sync")?;
@@ -95,44 +148,8 @@ impl<R: Runtime> Log<R> {
             segment.is_dirty.set(false);
         }
         let bytes = segments.iter().map(|segment| segment.bytes.get()).collect();
-        Ok(LogSync { segments, bytes, end: self.log_end_offset(), _turn: turn })
-    }
-
-    fn end_sync(&self, sync: LogSync<'_, R>, synced: Result<(), Trouble>) -> Result<(), Trouble> {
-        for (segment, bytes) in sync.segments.iter().zip(sync.bytes) {
-            segment.log.unpin();
-            if synced.is_ok() {
-                segment.synced_bytes.set(bytes);
-            }
-        }
-        match synced {
-            Ok(()) => self.0.synced_end_offset.set(sync.end.max(self.0.synced_end_offset.get())),
-            Err(_) => self.take_offline(),
-        }
-        synced
-    }
-
-    async fn sync_files(&self, segments: &[Rc<Segment<R>>]) -> Result<(), Trouble> {
-        for segment in segments {
-            segment.log_file(&self.0.files, Open::Write).await?.sync().await?;
-        }
-        Ok(())
-    }
-
-    async fn sync_parts(&self, dirty: &[Rc<Segment<R>>], folder_is_dirty: bool) -> Result<(), Trouble> {
-        self.sync_files(dirty).await?;
-        if self.0.is_newborn.get() {
-            let metadata = self.0.folder.join(PARTITION_METADATA);
-            self.0.runtime.open(&metadata, Open::Write).await?.sync().await?;
-        }
-        if folder_is_dirty {
-            self.0.runtime.sync_folder(&self.0.folder).await?;
-        }
-        if self.0.is_newborn.get() {
-            self.0.runtime.sync_folder(folder_of(&self.0.folder)).await?;
-            self.0.is_newborn.set(false);
-        }
-        Ok(())
+        let folder_is_dirty = self.0.folder_is_dirty.take();
+        Ok(LogSync { log: self, segments, bytes, end: self.log_end_offset(), folder_is_dirty, _turn: turn })
     }
 
     /// Makes the indexes of all segments that have ended outlive a power cut.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::format::{CleanMarker, FolderProperties, OffsetCheckpoint, format_offsets, parse_offsets};
 use super::names::{
-    BEING_WRITTEN, CLEAN_MARKER, CLEANED_ENDS, HIGH_WATERMARKS, LOCK, LOG_STARTS, META_PROPERTIES, PartitionFolderName,
-    RECOVERY_POINTS, folder_name_set_aside, folder_name_to_delete, partition_folder_name,
+    BEING_WRITTEN, CLEAN_MARKER, CLEANED_ENDS, HIGH_WATERMARKS, LOCK, LOG_STARTS, META_PROPERTIES,
+    PartitionFolderName, RECOVERY_POINTS, folder_name_set_aside, folder_name_to_delete,
+    partition_folder_name,
 };
 use super::small_file::{folder_of, read_text, remove_if_there, write_small};
 use super::turn::Turn;

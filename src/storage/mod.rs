@@ -33,6 +33,7 @@ mod tests;
 pub use append::{Appended, LogBatch, Placed};
 pub use closed_log::ClosedLog;
 pub use compaction::{CompactTrouble, Compacted, CompactionOrder, KeyMap, LastOfProducer, Pace};
+pub use flush::sync_logs;
 pub use folder::{DeletedPartition, FolderStart, FolderTrouble, LogFolder, retire_folders};
 pub use journal::{Journal, JournalWindow, Part, Replayed as ReplayedJournals, replay as replay_journals};
 pub use log::Log;

@@ -315,7 +315,7 @@ impl File for GlommioFile {
 }
 
 impl GlommioFile {
-    fn duplicate(&self, operation: &'static str) -> Result<fs::File, Trouble> {
+    pub(super) fn duplicate(&self, operation: &'static str) -> Result<fs::File, Trouble> {
         let duplicate = system_calls::duplicate(self.descriptor());
         duplicate.map(fs::File::from).map_err(|cause| self.trouble(operation, cause))
     }

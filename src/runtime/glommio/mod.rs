@@ -14,6 +14,7 @@ mod listener;
 mod permits;
 mod random;
 mod readiness;
+mod shared_sync;
 mod stream;
 mod system_calls;
 mod tasks;
@@ -36,10 +37,12 @@ use self::blocking::BlockingPool;
 use self::durable_writes::DurableWrites;
 use self::permits::Permits;
 use self::random::Random;
+use self::shared_sync::SharedSync;
 use self::tasks::Tasks;
 use self::timers::Timers;
 use crate::base::{Monotonic, ShardId, TimestampMs, Trouble};
-use crate::runtime::{DiskSpace, FolderEntry, Lane, Open, Runtime};
+use crate::runtime::together::sync_each;
+use crate::runtime::{DiskSpace, File, FolderEntry, Lane, Open, Runtime};
 
 pub use executors::{Event, ReactorSettings, Shards, choose_cores, run};
 pub use file::{GlommioFile, SharedFile};
@@ -63,6 +66,7 @@ struct Shard {
     random: Random,
     disk_reads: Permits,
     durable_writes: Rc<DurableWrites>,
+    shared_sync: SharedSync,
     landing: RefCell<Box<[u8]>>,
 }
 
@@ -77,6 +81,7 @@ impl GlommioRuntime {
             random: Random::new(),
             disk_reads: Permits::new(DISK_READS_MAX),
             durable_writes: DurableWrites::new()?,
+            shared_sync: SharedSync::default(),
             landing: RefCell::new(vec![0; LANDING_BYTES].into_boxed_slice()),
         }));
         runtime.spawn(Lane::Data, runtime.0.timers.clone().drive());
@@ -172,6 +177,20 @@ impl Runtime for GlommioRuntime {
 
     async fn sync_folder(&self, path: &Path) -> Result<(), Trouble> {
         self.on_path("sync folder", path, |path| fs::File::open(path)?.sync_all()).await
+    }
+
+    async fn sync_together(&self, files: &[GlommioFile], folders: &[&Path]) -> Result<(), Trouble> {
+        let is_worth_it = files.len() + folders.len() > 1;
+        if !is_worth_it || !self.0.shared_sync.covers(files)? {
+            return sync_each(self, files, folders).await;
+        }
+        let duplicates = files.iter().map(|file| file.duplicate("sync")).collect::<Result<Vec<_>, _>>()?;
+        let synced = self.0.blocking.run(move || shared_sync::sync(&duplicates)).await;
+        synced.map_err(|(i, cause)| Trouble::new("sync", files[i].path(), cause))
+    }
+
+    fn syncs_as_one(&self, folder: &Path) -> bool {
+        self.0.shared_sync.covers_folder(folder)
     }
 
     fn lock_file(&self, path: &Path) -> Result<OwnedFd, Trouble> {

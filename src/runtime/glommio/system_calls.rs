@@ -153,16 +153,33 @@ pub(super) fn reserve(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Has the dirty pages of the range written, and waits for it. Not a sync: neither the disk's cache nor the file's length are seen to.
+/// Begins to write the dirty pages of the file back; those that are being written already are passed over.
+pub(super) fn begin_write_back(file: BorrowedFd<'_>) -> io::Result<()> {
+    sync_file_range(file, Position(0), 0, libc::SYNC_FILE_RANGE_WRITE)
+}
+
+/// Has the dirty pages of the range written, and waits for it; 0 bytes: up to the end of the file. Not a sync: neither the disk's
+/// cache nor the file's length are seen to.
 pub(super) fn write_back(file: BorrowedFd<'_>, position: Position, bytes: u64) -> io::Result<()> {
-    let (position, bytes) = (offset(position)?, offset(Position(bytes))?);
     let flags =
         libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    sync_file_range(file, position, bytes, flags)
+}
+
+fn sync_file_range(file: BorrowedFd<'_>, position: Position, bytes: u64, flags: u32) -> io::Result<()> {
+    let (position, bytes) = (offset(position)?, offset(Position(bytes))?);
     // SAFETY: works on the descriptor alone.
     uninterrupted(|| {
         checked(unsafe { libc::sync_file_range(file.as_raw_fd(), position, bytes, flags) } as isize)
     })
     .map(|_| ())
+}
+
+/// The number of the file system that the file stands on.
+pub(super) fn device(file: BorrowedFd<'_>) -> io::Result<u64> {
+    // SAFETY: all zeroes is a stat, and the descriptor is open.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    checked(unsafe { libc::fstat(file.as_raw_fd(), &mut stat) } as isize).map(|_| stat.st_dev)
 }
 
 /// Syncs the file system that the file stands on.

@@ -6,6 +6,7 @@ use std::task::Poll;
 
 use crate::base::{Monotonic, ShardId, TimestampMs, Trouble};
 
+use super::super::together::sync_each;
 use super::super::{Crossing, DiskSpace, FolderEntry, Lane, Mistake, Open, Runtime};
 use super::disk::DiskOperation;
 use super::executor::Owner;
@@ -13,7 +14,6 @@ use super::file::{SharedFile, SimFile, SimLock};
 use super::network::{SimListener, SimParcel, SimStream};
 use super::trace::Event;
 use super::world::World;
-
 
 /// One shard's handle to the simulation.
 #[derive(Clone)]
@@ -144,6 +144,14 @@ impl Runtime for SimRuntime {
                 Ok(())
             })
             .await
+    }
+
+    async fn sync_together(&self, files: &[SimFile], folders: &[&Path]) -> Result<(), Trouble> {
+        sync_each(self, files, folders).await
+    }
+
+    fn syncs_as_one(&self, _folder: &Path) -> bool {
+        self.world.syncs_as_one()
     }
 
     fn lock_file(&self, path: &Path) -> Result<SimLock, Trouble> {

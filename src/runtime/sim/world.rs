@@ -84,6 +84,11 @@ impl World {
         self.now.get()
     }
 
+    /// The disks of every other simulation are of that kind.
+    pub(super) fn syncs_as_one(&self) -> bool {
+        self.seed.is_multiple_of(2)
+    }
+
     pub(super) fn record(&self, event: Event<'_>) {
         self.trace.borrow_mut().record(self.now.get(), &event);
     }

@@ -11,7 +11,7 @@
 mod ways;
 
 use std::cell::{Cell, RefCell};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 
 use futures_lite::future::poll_once;
@@ -26,10 +26,7 @@ use crate::config::Durability;
 use crate::record::STAMP_BYTES;
 use crate::runtime::{Crossing, Lane, Runtime};
 use crate::storage::format::EpochStart;
-use crate::storage::{Journal, Log, LogBatch, Part, Placed};
-
-/// Syncs of one window that run together.
-const SYNCS_TOGETHER_MAX: usize = 32;
+use crate::storage::{Journal, Log, LogBatch, Part, Placed, sync_logs};
 
 /// Replicas of one shard that have something to write.
 pub struct CommitWindow<R: Runtime> {
@@ -238,7 +235,8 @@ async fn commit<R: Runtime>(
     shares: &mut [Share<R>],
 ) -> Written<R> {
     let window = journal.begin_window();
-    let written_through_from = written_through_from(shares.iter().map(Share::bytes));
+    let sizes = shares.iter().map(Share::bytes);
+    let written_through_from = written_through_from(sizes, journal.syncs_as_one());
     for share in shares.iter_mut() {
         let has_batches_alone = !share.batches.is_empty() && share.rolls.is_empty();
         if has_batches_alone && share.bytes() < written_through_from {
@@ -330,47 +328,13 @@ fn stored_epoch(epoch: &crate::partition::EpochStart) -> EpochStart {
     EpochStart { leader_epoch: epoch.leader_epoch, start_offset: epoch.start_offset }
 }
 
-/// One log on its way to the disk.
-type Syncing<R> = Pin<Box<dyn Future<Output = (Rc<Replica<R>>, Result<Offset, Trouble>)>>>;
-
-/// Syncs every log that was written to, several together.
-pub(super) async fn sync_all<R: Runtime>(
-    shard: &Rc<Shard<R>>,
-    written: Vec<(Rc<Replica<R>>, Offset)>,
-) -> Vec<(Rc<Replica<R>>, Offset)> {
-    let mut synced = Vec::with_capacity(written.len());
-    let mut rest = written.into_iter();
-    let mut running: Vec<Syncing<R>> = Vec::new();
-    loop {
-        while running.len() < SYNCS_TOGETHER_MAX
-            && let Some((replica, _)) = rest.next()
-        {
-            running.push(Box::pin(async move {
-                let result = replica.log.get().expect("it was written to").sync().await;
-                (replica, result)
-            }));
-        }
-        if running.is_empty() {
-            return synced;
-        }
-        let (replica, result) = first_done(&mut running).await;
-        match result {
-            Ok(end) => synced.push((replica, end)),
-            Err(trouble) => shard.take_log_folder_offline(&trouble),
-        }
+/// Syncs every log that was written to, all together; gives those that are durable now, with their ends.
+pub(super) async fn sync_all<R: Runtime>(shard: &Rc<Shard<R>>, written: Written<R>) -> Written<R> {
+    let log_of = |replica: &Rc<Replica<R>>| replica.log.get().expect("it was written to").clone();
+    let logs: Vec<Log<R>> = written.iter().map(|(replica, _)| log_of(replica)).collect();
+    if let Err(trouble) = sync_logs(&shard.runtime, &logs).await {
+        shard.take_log_folder_offline(&trouble);
+        return Vec::new();
     }
-}
-
-/// Waits for the first of `running` to end, and takes it out.
-async fn first_done<T>(running: &mut Vec<Pin<Box<dyn Future<Output = T>>>>) -> T {
-    std::future::poll_fn(|context| {
-        for i in 0..running.len() {
-            if let std::task::Poll::Ready(value) = running[i].as_mut().poll(context) {
-                drop(running.swap_remove(i));
-                return std::task::Poll::Ready(value);
-            }
-        }
-        std::task::Poll::Pending
-    })
-    .await
+    written.into_iter().zip(logs).map(|((replica, _), log)| (replica, log.durable_end_offset())).collect()
 }

@@ -7,15 +7,18 @@
 /// 0.42 and 1.16 / 1.5, 0.32; 8 MiB of 58 8.6 / 49, 0.40 and 10.4 / 12, 0.28. A journaled byte is written twice; a segment
 /// that is written through costs some 20 µs, and all of them together a commit of the file system's journal.
 const WRITTEN_THROUGH_BYTES_MIN: usize = 1024 * 1024;
-/// Shares that large count as large. Where each segment needs a sync of its own: one sync of each against 1 ms/MiB for writing
-/// it twice.
+/// Shares that large count as large, where each segment needs a sync of its own: that against 1 ms/MiB for writing it twice.
 const SHARE_BYTES_MIN: usize = 128 * 1024;
+/// And where one sync does for all segments.
+const SHARE_BYTES_MIN_OF_ONE_SYNC: usize = 64 * 1024;
 
 /// From which size on a partition's share of the window is written through, its segment synced before the answer; what is
-/// smaller goes through the journal. `shares`: bytes of each partition in the window.
-pub(super) fn written_through_from(shares: impl Iterator<Item = usize>) -> usize {
-    let large: usize = shares.filter(|bytes| *bytes >= SHARE_BYTES_MIN).sum();
-    if large >= WRITTEN_THROUGH_BYTES_MIN { SHARE_BYTES_MIN } else { usize::MAX }
+/// smaller goes through the journal. `shares`: bytes of each partition in the window. `syncs_as_one`: see
+/// `Runtime::syncs_as_one`.
+pub(super) fn written_through_from(shares: impl Iterator<Item = usize>, syncs_as_one: bool) -> usize {
+    let share_bytes_min = if syncs_as_one { SHARE_BYTES_MIN_OF_ONE_SYNC } else { SHARE_BYTES_MIN };
+    let large: usize = shares.filter(|bytes| *bytes >= share_bytes_min).sum();
+    if large >= WRITTEN_THROUGH_BYTES_MIN { share_bytes_min } else { usize::MAX }
 }
 
 #[cfg(test)]
@@ -25,7 +28,11 @@ mod tests {
     const KIB: usize = 1024;
 
     fn journaled(shares: &[usize]) -> usize {
-        let from = written_through_from(shares.iter().copied());
+        journaled_where(shares, false)
+    }
+
+    fn journaled_where(shares: &[usize], syncs_as_one: bool) -> usize {
+        let from = written_through_from(shares.iter().copied(), syncs_as_one);
         shares.iter().filter(|bytes| **bytes < from).count()
     }
 
@@ -42,5 +49,12 @@ mod tests {
         assert_eq!(journaled(&[200 * KIB; 6]), 0);
         assert_eq!(journaled(&[8 * KIB * KIB]), 0);
         assert_eq!(journaled(&[600 * KIB, 100, 600 * KIB, 5000, 127 * KIB]), 3);
+    }
+
+    #[test]
+    fn where_one_sync_does_for_all_smaller_shares_are_large() {
+        assert_eq!(journaled_where(&[100 * KIB; 100], true), 0);
+        assert_eq!(journaled_where(&[600 * KIB, 100, 600 * KIB, 5000, 127 * KIB], true), 2);
+        assert_eq!(journaled_where(&[63 * KIB; 100], true), 100);
     }
 }

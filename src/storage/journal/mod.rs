@@ -21,11 +21,10 @@ mod retire;
 mod units;
 
 use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::task::Waker;
 
 use bytes::Bytes;
 
@@ -35,7 +34,7 @@ use super::append::Placed;
 use super::log::Log;
 use super::turn::Turn;
 use crate::base::{Position, Trouble};
-use crate::runtime::{File, Runtime};
+use crate::runtime::{Doing, File, Runtime, all};
 
 pub use replay::{Replayed, replay};
 
@@ -44,6 +43,9 @@ pub use replay::{Replayed, replay};
 const WINDOW_BYTES_MAX: u64 = 1024 * 1024;
 /// Files of one shard. At the bound windows are written through.
 const FILES_MAX: usize = 16;
+/// Where each file needs a sync of its own, up to so many have it, and for more the whole file system is synced: from here on
+/// that is faster.
+const SYNCED_SINGLY_MAX: usize = 16;
 
 /// One shard's journal. A cheap handle; one task writes windows.
 pub struct Journal<R: Runtime>(Rc<Inner<R>>);
@@ -60,6 +62,8 @@ struct Inner<R: Runtime> {
     folder: PathBuf,
     /// Bytes of a file.
     unit_bytes: u64,
+    /// Segments of many logs are synced by one sync.
+    syncs_as_one: bool,
     next_id: Cell<WindowId>,
     units: RefCell<Units<R>>,
     /// Who waits for the end of the window that is under way.
@@ -104,19 +108,18 @@ impl<R: Runtime> Part<'_, R> {
     }
 }
 
-/// One write that is under way.
-type Write = Pin<Box<dyn Future<Output = Result<(), Trouble>>>>;
-
 impl<R: Runtime> Journal<R> {
     /// The journal of this shard in a data folder whose journals were replayed. `unit_bytes`: of each file, a multiple of 4,096.
     pub async fn open(runtime: R, folder: &Path, unit_bytes: u64) -> Result<Journal<R>, Trouble> {
         assert!(unit_bytes.is_multiple_of(BLOCK_BYTES) && unit_bytes > 0, "{unit_bytes} bytes are no blocks");
         let units = Units::find(&runtime, folder, unit_bytes).await?;
         let next_id = WindowId { generation: runtime.random(), sequence: 0 };
+        let syncs_as_one = runtime.syncs_as_one(folder);
         Ok(Journal(Rc::new(Inner {
             runtime,
             folder: folder.to_path_buf(),
             unit_bytes,
+            syncs_as_one,
             next_id: Cell::new(next_id),
             units: RefCell::new(units),
             window_waiters: RefCell::default(),
@@ -126,6 +129,11 @@ impl<R: Runtime> Journal<R> {
         })))
     }
 
+    /// Whether the segments of many logs are synced by one sync, on the file system of the data folder.
+    pub fn syncs_as_one(&self) -> bool {
+        self.0.syncs_as_one
+    }
+
     /// Begins a commit window.
     pub fn begin_window(&self) -> JournalWindow<R> {
         self.0.units.borrow_mut().begin_window();
@@ -133,7 +141,7 @@ impl<R: Runtime> Journal<R> {
     }
 
     /// A window of as many parts as belong into one; `None`: there are no more, or there is no room for them.
-    fn next_window(&self, parts: &[Part<'_, R>]) -> Option<(usize, Write)> {
+    fn next_window(&self, parts: &[Part<'_, R>]) -> Option<(usize, Doing<'static>)> {
         let mut bytes = 0;
         let entries: Vec<Entry<'_>> = parts
             .iter()
@@ -191,7 +199,7 @@ impl<R: Runtime> JournalWindow<R> {
         &self,
         parts: &[Part<'_, R>],
     ) -> (usize, impl Future<Output = Result<(), Trouble>> + use<R>) {
-        let mut writes: Vec<Write> = Vec::new();
+        let mut writes: Vec<Doing<'static>> = Vec::new();
         let mut taken = 0;
         while let Some((count, write)) = self.0.next_window(&parts[taken..]) {
             taken += count;
@@ -199,23 +207,4 @@ impl<R: Runtime> JournalWindow<R> {
         }
         (taken, all(writes))
     }
-}
-
-/// Begins all of the writes at once, and is done when all are; gives the first error.
-async fn all(mut writes: Vec<Write>) -> Result<(), Trouble> {
-    let mut outcome = Ok(());
-    poll_fn(|context| {
-        writes.retain_mut(|write| match write.as_mut().poll(context) {
-            Poll::Pending => true,
-            Poll::Ready(written) => {
-                if outcome.is_ok() {
-                    outcome = written;
-                }
-                false
-            }
-        });
-        if writes.is_empty() { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    outcome
 }

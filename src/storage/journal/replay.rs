@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use super::SYNCED_SINGLY_MAX;
 use super::format::{self, BLOCK_BYTES, Entry};
 use super::units::make_void;
 use crate::base::{Map, Offset, Position, TopicId, Trouble};
@@ -14,8 +15,6 @@ use crate::storage::small_file::read_text;
 
 /// Segments that are open at a time.
 const SEGMENTS_OPEN_MAX: usize = 512;
-/// From so many segments on one sync of the file system is faster than a sync of each.
-const SYNCED_ONE_BY_ONE_MAX: usize = 16;
 
 /// What was found in the journals of a data folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -150,12 +149,11 @@ impl<R: Runtime> Replay<'_, R> {
     /// Makes durable what was written so far.
     async fn sync_segments(&mut self) -> Result<(), Trouble> {
         let files: Vec<R::File> = std::mem::take(&mut self.segments).into_values().flatten().collect();
-        if let Some(unit) = self.first_unit.as_ref().filter(|_| files.len() > SYNCED_ONE_BY_ONE_MAX) {
-            return unit.sync_file_system().await;
+        match &self.first_unit {
+            Some(unit) if files.len() > SYNCED_SINGLY_MAX && !self.runtime.syncs_as_one(self.folder) => {
+                unit.sync_file_system().await
+            }
+            _ => self.runtime.sync_together(&files, &[]).await,
         }
-        for file in files {
-            file.sync().await?;
-        }
-        Ok(())
     }
 }

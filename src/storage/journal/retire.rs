@@ -6,14 +6,12 @@ use std::io;
 use std::task::Poll;
 
 use super::units::{LOGS_OF_A_UNIT_MAX, Unit, make_void};
-use super::{FILES_MAX, Journal};
+use super::{FILES_MAX, Journal, SYNCED_SINGLY_MAX};
 use crate::base::{Set, Trouble};
 use crate::runtime::{Crossing, Runtime};
-use crate::storage::flush::sync_together;
+use crate::storage::flush::{sync_logs, sync_with_file_system};
 use crate::storage::log::Log;
 
-/// Up to so many logs are synced one by one, more by one sync of the whole file system: from here on that is faster.
-const SYNCED_ONE_BY_ONE_MAX: usize = 16;
 /// Units with many logs are retired so many at a time, so that each log's share is worth a sync.
 const UNITS_TOGETHER: usize = 8;
 const _: () = assert!(UNITS_TOGETHER < FILES_MAX, "windows go on while units are retired");
@@ -38,7 +36,7 @@ impl<R: Runtime> Journal<R> {
     fn is_due(&self) -> bool {
         let units = self.0.units.borrow();
         let logs: usize = units.full.iter().map(|unit| unit.logs.len()).sum();
-        let is_cheap = logs <= SYNCED_ONE_BY_ONE_MAX && !units.full.is_empty();
+        let is_cheap = logs <= SYNCED_SINGLY_MAX && !units.full.is_empty();
         is_cheap || units.full.len() >= UNITS_TOGETHER || logs >= LOGS_OF_A_UNIT_MAX
     }
 
@@ -105,12 +103,10 @@ impl<R: Runtime> Journal<R> {
             log.write_back().await?;
             self.0.runtime.yield_now().await;
         }
-        if logs.len() <= SYNCED_ONE_BY_ONE_MAX {
-            for log in &logs {
-                log.sync_segments().await?;
-            }
+        if logs.len() <= SYNCED_SINGLY_MAX || self.0.syncs_as_one {
+            sync_logs(&self.0.runtime, &logs).await?;
         } else {
-            sync_together(&logs, &units[0].file).await?;
+            sync_with_file_system(&logs, &units[0].file).await?;
         }
         for unit in units {
             make_void(&unit.file).await?;

@@ -87,7 +87,7 @@ fn a_seed_repeats_its_history() {
 }
 
 /// Histories in which a mistake that is made on purpose is found, at the latest.
-const HISTORIES_PER_MISTAKE: u64 = 10;
+const HISTORIES_PER_MISTAKE: u64 = 20;
 
 #[track_caller]
 fn is_found(mistake: Mistake) {

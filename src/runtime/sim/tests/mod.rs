@@ -203,7 +203,10 @@ fn folders_are_listed_renamed_and_removed() {
         let [data, topic] = ["/data", "/data/topic-0"].map(Path::new);
         runtime.create_folder(topic).await.expect("fine when it is there");
         let listed = runtime.list_folder(data).await.unwrap();
-        assert_eq!(listed, [FolderEntry { name: "topic-0".to_owned(), is_folder: true, bytes: 0, modified: TimestampMs(0) }]);
+        assert_eq!(
+            listed,
+            [FolderEntry { name: "topic-0".to_owned(), is_folder: true, bytes: 0, modified: TimestampMs(0) }]
+        );
         runtime.rename(topic, Path::new("/data/topic-0.deleted")).await.unwrap();
         assert!(runtime.list_folder(topic).await.unwrap_err().is_not_found());
         create(&runtime, "/data/new", b"12").await;
