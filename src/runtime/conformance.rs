@@ -47,6 +47,8 @@ macro_rules! conformance_tests {
             durable_writes_end_in_any_order_beside_other_work
             write_back_and_a_sync_of_the_file_system_change_nothing
             files_synced_together_are_as_they_were
+            a_witness_tells_its_number_once
+            a_sync_that_is_cut_short_spoils_the_witness
             a_cold_read_equals_a_warm_one_at_any_offset
             a_shared_file_is_the_same_file
             a_file_outlives_its_name

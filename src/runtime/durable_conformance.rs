@@ -1,6 +1,6 @@
-//! A part of `conformance`: durable writes, write-back, and a sync of the whole file system.
+//! A part of `conformance`: durable writes, write-back, syncs of many files, and what a witness tells of syncs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use futures_lite::future::poll_once;
 
 use super::conformance::{Dialer, file_with, pattern};
 use super::{File, Open, Runtime};
-use crate::base::Position;
+use crate::base::{Position, ShardId};
 
 pub async fn a_durable_write_is_there_with_zeros_behind_it<R: Runtime, D: Dialer>(
     runtime: R,
@@ -97,4 +97,56 @@ pub async fn files_synced_together_are_as_they_were<R: Runtime, D: Dialer>(
     }
     let missing = runtime.sync_together(&[], &[&folder.join("missing")]).await;
     assert!(missing.is_err_and(|trouble| trouble.is_not_found()));
+}
+
+/// Whether the system that the test runs on offers what a witness takes.
+fn has_witnesses<R: Runtime>(runtime: &R, folder: &Path) -> bool {
+    let has = runtime.begin_witness(folder, 1).is_ok();
+    assert_eq!(runtime.take_witness(folder, runtime.shard()), has.then_some(1));
+    has
+}
+
+pub async fn a_witness_tells_its_number_once<R: Runtime, D: Dialer>(runtime: R, folder: PathBuf, _: D) {
+    let shard = runtime.shard();
+    assert_eq!(runtime.take_witness(&folder, shard), None);
+    let there = |number| has_witnesses(&runtime, &folder).then_some(number);
+    assert_eq!(runtime.take_witness(&folder, shard), None, "it was taken");
+    let expected = there(3);
+    assert_eq!(runtime.begin_witness(&folder, 2).is_ok(), expected.is_some());
+    let file = file_with(&runtime, &folder.join("file"), &pattern(1, 10_000)).await;
+    file.sync().await.unwrap();
+    assert_eq!(runtime.begin_witness(&folder, 3).is_ok(), expected.is_some());
+    file.write_at(Position(0), &[pattern(2, 10_000)]).await.unwrap();
+    file.write_back(Position(0), 10_000).await.unwrap();
+    file.sync().await.unwrap();
+    file.sync_file_system().await.unwrap();
+    runtime.sync_together(&[file.clone(), file.clone()], &[&folder]).await.unwrap();
+    let other = folder.join("other");
+    runtime.create_folder(&other).await.unwrap();
+    assert_eq!(runtime.take_witness(&other, shard), None);
+    assert_eq!(runtime.take_witness(&folder, ShardId(shard.0 + 1)), None);
+    assert_eq!(runtime.take_witness(&folder, shard), expected);
+    assert_eq!(runtime.take_witness(&folder, shard), None);
+    file.sync().await.unwrap();
+    assert_eq!(runtime.begin_witness(&folder, 4).is_ok(), expected.is_some());
+    runtime.end_witness();
+    assert_eq!(runtime.take_witness(&folder, shard), None);
+    runtime.end_witness();
+}
+
+pub async fn a_sync_that_is_cut_short_spoils_the_witness<R: Runtime, D: Dialer>(
+    runtime: R,
+    folder: PathBuf,
+    _: D,
+) {
+    let has = has_witnesses(&runtime, &folder);
+    let file = file_with(&runtime, &folder.join("file"), &pattern(1, 1024 * 1024)).await;
+    for number in 0..10 {
+        file.write_at(Position(0), &[pattern(2, 1024 * 1024)]).await.unwrap();
+        assert_eq!(runtime.begin_witness(&folder, number).is_ok(), has);
+        let ended = poll_once(file.sync()).await.is_some();
+        file.sync().await.unwrap();
+        let told = runtime.take_witness(&folder, runtime.shard());
+        assert_eq!(told, (has && ended).then_some(number));
+    }
 }

@@ -126,6 +126,18 @@ pub trait Runtime: Clone + 'static {
     /// description lock (`F_OFD_SETLK`), because that is what the locks of a Java process respect; it ends with the process.
     fn lock_file(&self, path: &Path) -> Result<Self::Lock, Trouble>;
 
+    /// Begins this shard's witness for `folder`, in the place of any that is there: something that stays in the machine's memory
+    /// when the process is killed, and tells the next one whether what was written is still there too. An error: there is none,
+    /// since the system does not offer what it takes.
+    fn begin_witness(&self, folder: &Path, number: u64) -> Result<(), Trouble>;
+    /// Ends this shard's witness: the next process finds none.
+    fn end_witness(&self);
+    /// The number that the witness of `shard` was begun with by an earlier process, if all that was written to the file system of
+    /// `folder` since then is still seen by readers, and either durable or written back by the next sync, unless that fails: the
+    /// machine and the file system have been up, and none of the shard's syncs of files has failed or was cut short. What nobody could tell the
+    /// earlier process of, a sync of the same file tells now. Whatever the answer, the witness is gone.
+    fn take_witness(&self, folder: &Path, shard: ShardId) -> Option<u64>;
+
     /// Listens at `address`; port 0 takes a free one.
     fn listen(&self, address: SocketAddr) -> Result<Self::Listener, Trouble>;
     /// Takes over a socket that another shard has detached.

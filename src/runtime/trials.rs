@@ -16,6 +16,8 @@ pub enum Crossing {
     JournalRecycled,
     /// A start has written to segments what stood in a journal.
     JournalReplayed,
+    /// A start has found that all that stands in a journal is in its segments already.
+    JournalWitnessed,
     /// A write found no room. Counted by the simulated disk.
     DiskFull,
     /// A sync in the background lane has failed. Counted by the simulated disk.
@@ -38,4 +40,8 @@ pub enum Mistake {
     JournalReusedEarly,
     /// The topic in whose folder something of the journal is written is not compared.
     TopicUnchecked,
+    /// A witness does not tell of a sync that has failed. Made by the simulated disk.
+    FailedSyncForgotten,
+    /// Witnesses outlive a power cut. Made by the simulated machine.
+    WitnessOutlivesPower,
 }

@@ -258,7 +258,8 @@ impl File for GlommioFile {
     }
 
     async fn sync(&self) -> Result<(), Trouble> {
-        self.0.ring.fdatasync().await.map_err(|error| self.trouble("sync", cause(error)))
+        let synced = self.0.shard.witness.watch(self.0.ring.fdatasync()).await;
+        synced.map_err(|error| self.trouble("sync", cause(error)))
     }
 
     async fn write_durable(&self, position: Position, buffers: &[Bytes]) -> Result<(), Trouble> {
@@ -276,13 +277,15 @@ impl File for GlommioFile {
             let mut steps = steps;
             steps.try_for_each(|(position, bytes)| system_calls::write_back(file.as_fd(), position, bytes))
         });
-        written.await.map_err(|cause| self.trouble("write back", cause))
+        let written = self.0.shard.witness.watch(written).await;
+        written.map_err(|cause| self.trouble("write back", cause))
     }
 
     async fn sync_file_system(&self) -> Result<(), Trouble> {
         let file = self.duplicate("sync file system")?;
         let synced = self.0.shard.blocking.run(move || system_calls::sync_file_system(file.as_fd()));
-        synced.await.map_err(|cause| self.trouble("sync file system of", cause))
+        let synced = self.0.shard.witness.watch(synced).await;
+        synced.map_err(|cause| self.trouble("sync file system of", cause))
     }
 
     async fn truncate(&self, bytes: u64) -> Result<(), Trouble> {

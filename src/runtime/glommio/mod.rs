@@ -19,6 +19,7 @@ mod stream;
 mod system_calls;
 mod tasks;
 mod timers;
+mod witness;
 
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ use self::random::Random;
 use self::shared_sync::SharedSync;
 use self::tasks::Tasks;
 use self::timers::Timers;
+use self::witness::Witness;
 use crate::base::{Monotonic, ShardId, TimestampMs, Trouble};
 use crate::runtime::together::sync_each;
 use crate::runtime::{DiskSpace, File, FolderEntry, Lane, Open, Runtime};
@@ -67,6 +69,7 @@ struct Shard {
     disk_reads: Permits,
     durable_writes: Rc<DurableWrites>,
     shared_sync: SharedSync,
+    witness: Witness,
     landing: RefCell<Box<[u8]>>,
 }
 
@@ -82,6 +85,7 @@ impl GlommioRuntime {
             disk_reads: Permits::new(DISK_READS_MAX),
             durable_writes: DurableWrites::new()?,
             shared_sync: SharedSync::default(),
+            witness: Witness::default(),
             landing: RefCell::new(vec![0; LANDING_BYTES].into_boxed_slice()),
         }));
         runtime.spawn(Lane::Data, runtime.0.timers.clone().drive());
@@ -185,7 +189,8 @@ impl Runtime for GlommioRuntime {
             return sync_each(self, files, folders).await;
         }
         let duplicates = files.iter().map(|file| file.duplicate("sync")).collect::<Result<Vec<_>, _>>()?;
-        let synced = self.0.blocking.run(move || shared_sync::sync(&duplicates)).await;
+        let synced = self.0.blocking.run(move || shared_sync::sync(&duplicates));
+        let synced = self.0.witness.watch(synced).await;
         synced.map_err(|(i, cause)| Trouble::new("sync", files[i].path(), cause))
     }
 
@@ -201,6 +206,19 @@ impl Runtime for GlommioRuntime {
             Ok(file.into())
         };
         lock().map_err(|cause| Trouble::new("lock", path, cause))
+    }
+
+    fn begin_witness(&self, folder: &Path, number: u64) -> Result<(), Trouble> {
+        let begun = self.0.witness.begin(folder, self.0.id, number);
+        begun.map_err(|cause| Trouble::new("begin a witness of", folder, cause))
+    }
+
+    fn end_witness(&self) {
+        self.0.witness.end();
+    }
+
+    fn take_witness(&self, folder: &Path, shard: ShardId) -> Option<u64> {
+        witness::take(folder, shard)
     }
 
     fn listen(&self, address: SocketAddr) -> Result<GlommioListener, Trouble> {

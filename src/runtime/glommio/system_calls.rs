@@ -6,6 +6,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 
 use crate::base::Position;
 use crate::runtime::DiskSpace;
@@ -186,6 +188,88 @@ pub(super) fn device(file: BorrowedFd<'_>) -> io::Result<u64> {
 pub(super) fn sync_file_system(file: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: works on the descriptor alone.
     uninterrupted(|| checked(unsafe { libc::syncfs(file.as_raw_fd()) } as isize)).map(|_| ())
+}
+
+/// Which folder it is, and on which mount.
+pub(super) struct FolderIdentity {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    pub(super) made_seconds: i64,
+    pub(super) made_nanoseconds: u32,
+    /// Linux never gives this number to another mount.
+    pub(super) mount: u64,
+}
+
+/// `Unsupported` where the kernel does not tell all of it (the mount since Linux 6.8).
+pub(super) fn folder_identity(path: &Path) -> io::Result<FolderIdentity> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let asked = libc::STATX_INO | libc::STATX_BTIME | libc::STATX_MNT_ID_UNIQUE;
+    // SAFETY: all zeroes is a statx.
+    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: `path` ends in a zero, and `found` is a valid place for one statx.
+    uninterrupted(|| {
+        checked(unsafe { libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, asked, &mut found) } as isize)
+    })?;
+    if found.stx_mask & asked != asked {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(FolderIdentity {
+        device: libc::makedev(found.stx_dev_major, found.stx_dev_minor),
+        inode: found.stx_ino,
+        made_seconds: found.stx_btime.tv_sec,
+        made_nanoseconds: found.stx_btime.tv_nsec,
+        mount: found.stx_mnt_id,
+    })
+}
+
+/// The magic number of the kind of file system that the file stands on.
+pub(super) fn file_system_kind(file: BorrowedFd<'_>) -> io::Result<libc::__fsword_t> {
+    let mut stat = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: `stat` is a valid place for one statfs.
+    uninterrupted(|| checked(unsafe { libc::fstatfs(file.as_raw_fd(), stat.as_mut_ptr()) } as isize))?;
+    // SAFETY: the call has succeeded, so it has filled all of it.
+    Ok(unsafe { stat.assume_init() }.f_type)
+}
+
+/// The user whose rights this process has.
+pub(super) fn user() -> u32 {
+    // SAFETY: asks, and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Memory that is a file's, so that it outlives the process.
+pub(super) struct SharedPage {
+    start: NonNull<AtomicU64>,
+    bytes: usize,
+}
+
+impl SharedPage {
+    /// The first `bytes` of the file, which must have them for as long as this lives.
+    pub(super) fn map(file: BorrowedFd<'_>, bytes: usize) -> io::Result<SharedPage> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping, at an address that the kernel chooses.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).expect("the kernel maps nothing at address 0 unasked");
+        Ok(SharedPage { start, bytes })
+    }
+
+    /// The eight bytes at position 8 × `index`.
+    pub(super) fn word(&self, index: usize) -> &AtomicU64 {
+        assert!(index < self.bytes / size_of::<u64>(), "word {index} of {} bytes", self.bytes);
+        // SAFETY: inside the mapping, which is aligned to a page, and which only atomics touch.
+        unsafe { self.start.add(index).as_ref() }
+    }
+}
+
+impl Drop for SharedPage {
+    fn drop(&mut self) {
+        // SAFETY: mapped with these bytes, and given back once; nobody has a word of it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
 }
 
 /// Takes the whole file for this open file description, until that is closed. `WouldBlock`: somebody has it.

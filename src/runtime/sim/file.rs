@@ -134,6 +134,18 @@ impl SimFile {
             && self.open.path.extension().is_some_and(|extension| extension == "log")
     }
 
+    /// Waits for a sync, whose failure, or end half-way, the shard's witness will tell of.
+    async fn watch(&self, sync: impl Future<Output = Result<(), Trouble>>) -> Result<(), Trouble> {
+        let OpenFile { world, owner, .. } = &*self.open;
+        let begun = world.with_disk(owner.machine, |disk| disk.witnesses.begin_sync(owner.shard));
+        let synced = sync.await;
+        let is_well = synced.is_ok() || world.makes(Mistake::FailedSyncForgotten);
+        if let Some(number) = begun.filter(|_| is_well) {
+            world.with_disk(owner.machine, |disk| disk.witnesses.end_sync(owner.shard, number));
+        }
+        synced
+    }
+
     /// `begun`: the write, as the disk knows it; `range`: its position and bytes.
     async fn end_durable_write(&self, begun: u64, range: (u64, u64)) -> Result<(), Trouble> {
         let OpenFile { world, owner, inode, path, .. } = &*self.open;
@@ -229,7 +241,7 @@ impl File for SimFile {
             world.spawn(*owner, Lane::Data, Box::pin(late));
             return Ok(());
         }
-        self.sync_up_to(started).await
+        self.watch(self.sync_up_to(started)).await
     }
 
     async fn write_durable(&self, position: Position, buffers: &[Bytes]) -> Result<(), Trouble> {
@@ -256,31 +268,30 @@ impl File for SimFile {
         self.check_alive("write back")?;
         let OpenFile { world, owner, inode, path, .. } = &*self.open;
         let started = world.with_disk(owner.machine, |disk| disk.sync_mark(*inode));
-        world
-            .disk_call(*owner, DiskOperation::WriteBack, path, (position.0, bytes), |disk, fault| {
-                if fault == Some(DiskFault::LostPages) {
-                    disk.lose(*inode, started?);
-                    return Err(error(libc::EIO));
-                }
-                Ok(())
-            })
-            .await
+        let range = (position.0, bytes);
+        let written = world.disk_call(*owner, DiskOperation::WriteBack, path, range, |disk, fault| {
+            if fault == Some(DiskFault::LostPages) {
+                disk.lose(*inode, started?);
+                return Err(error(libc::EIO));
+            }
+            Ok(())
+        });
+        self.watch(written).await
     }
 
     async fn sync_file_system(&self) -> Result<(), Trouble> {
         self.check_alive("sync file system")?;
         let OpenFile { world, owner, path, .. } = &*self.open;
         let mark = world.with_disk(owner.machine, |disk| disk.file_system_mark());
-        world
-            .disk_call(*owner, DiskOperation::SyncFileSystem, path, (0, 0), |disk, fault| {
-                if fault == Some(DiskFault::LostPages) {
-                    disk.lose_file_system(mark);
-                    return Err(error(libc::EIO));
-                }
-                disk.sync_file_system(mark);
-                Ok(())
-            })
-            .await
+        let synced = world.disk_call(*owner, DiskOperation::SyncFileSystem, path, (0, 0), |disk, fault| {
+            if fault == Some(DiskFault::LostPages) {
+                disk.lose_file_system(mark);
+                return Err(error(libc::EIO));
+            }
+            disk.sync_file_system(mark);
+            Ok(())
+        });
+        self.watch(synced).await
     }
 
     async fn truncate(&self, bytes: u64) -> Result<(), Trouble> {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::base::ShardId;
 
-use super::super::Lane;
+use super::super::{Lane, Mistake};
 use super::disk::{Disk, DiskFault, DiskOperation, Residency, When};
 use super::runtime::SimRuntime;
 use super::trace::Event;
@@ -104,7 +104,12 @@ impl SimMachine {
         let name = self.end_process();
         self.world.with_network(|network, moment| network.power_cut(self.machine, moment));
         self.drop_tasks();
-        self.world.with_disk(self.machine, |disk| disk.power_cut(&self.world.random));
+        self.world.with_disk(self.machine, |disk| {
+            disk.power_cut(&self.world.random);
+            if !self.world.makes(Mistake::WitnessOutlivesPower) {
+                disk.witnesses.clear();
+            }
+        });
         self.world.record(Event::PowerCut { machine: &name, digest: self.world.random.next() });
     }
 

@@ -1,4 +1,5 @@
 use std::future::poll_fn;
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
@@ -156,6 +157,22 @@ impl Runtime for SimRuntime {
 
     fn lock_file(&self, path: &Path) -> Result<SimLock, Trouble> {
         SimLock::take(&self.world, self.owner, path)
+    }
+
+    fn begin_witness(&self, folder: &Path, number: u64) -> Result<(), Trouble> {
+        if !self.world.has_witnesses() {
+            return Err(Trouble::new("begin a witness of", folder, io::ErrorKind::Unsupported.into()));
+        }
+        self.world.with_disk(self.owner.machine, |disk| disk.witnesses.begin(folder, self.shard(), number));
+        Ok(())
+    }
+
+    fn end_witness(&self) {
+        self.world.with_disk(self.owner.machine, |disk| disk.witnesses.end(self.shard()));
+    }
+
+    fn take_witness(&self, folder: &Path, shard: ShardId) -> Option<u64> {
+        self.world.with_disk(self.owner.machine, |disk| disk.witnesses.take(folder, shard))
     }
 
     fn listen(&self, address: SocketAddr) -> Result<SimListener, Trouble> {

@@ -89,6 +89,11 @@ impl World {
         self.seed.is_multiple_of(2)
     }
 
+    /// One in eight simulated systems does not offer what a witness takes.
+    pub(super) fn has_witnesses(&self) -> bool {
+        self.seed % 8 != 7
+    }
+
     pub(super) fn record(&self, event: Event<'_>) {
         self.trace.borrow_mut().record(self.now.get(), &event);
     }

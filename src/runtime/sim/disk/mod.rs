@@ -3,6 +3,7 @@
 mod content;
 mod faults;
 mod folders;
+mod witness;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,6 +19,7 @@ use content::Content;
 pub use faults::{DiskFault, DiskOperation};
 pub(super) use faults::{Faults, When};
 use folders::Folders;
+use witness::Witnesses;
 
 /// Whether a range of a file counts as being in the page cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,6 +63,8 @@ pub(super) struct Disk {
     pub(super) operation_count: u64,
     pub(super) faults: Faults,
     pub(super) residency: Residency,
+    /// In the machine's memory, as the page cache is.
+    pub(super) witnesses: Witnesses,
 }
 
 pub(super) fn error(number: i32) -> io::Error {
@@ -79,6 +83,7 @@ impl Disk {
             operation_count: 0,
             faults: Faults::new(),
             residency: Residency::Always,
+            witnesses: Witnesses::default(),
         }
     }
 
@@ -384,6 +389,7 @@ impl Disk {
     /// The process that had files open is gone; what it wrote is still seen.
     pub(super) fn close_all(&mut self, random: &Random) {
         self.locked.clear();
+        self.witnesses.processes_end();
         self.files.values_mut().for_each(|file| file.content.tear_durable_writes(random));
         self.count_used();
         let open: Vec<u64> =
