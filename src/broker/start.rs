@@ -138,9 +138,10 @@ async fn open_journals<R: Runtime>(router: &Rc<Router<R>>) -> Result<(), Trouble
     let replayed = replay_journals(&shard.runtime, &shard.config().log_dir, router.shard_count()).await?;
     if replayed.windows > 0 {
         tracing::info!(
-            "the journals had {} commit windows: {} bytes written to their segments again, {} entries of topics and segments that are gone skipped",
+            "the journals had {} commit windows: {} bytes written to their segments again, {} entries found there, {} entries of topics and segments that are gone skipped",
             replayed.windows,
             replayed.bytes,
+            replayed.witnessed,
             replayed.skipped
         );
     }

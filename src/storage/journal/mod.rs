@@ -14,6 +14,10 @@
 //!   first (`Log::drain`).
 //! - A folder's and a segment's name are durable before the first entry that names them. An entry whose folder is gone, or is another
 //!   topic's, or whose segment is gone, is of a log that nobody wants any more.
+//! - What a window wrote to segments outlives the process, in the page cache, and who was told of the window was told after that. So
+//!   after a mere kill nothing is written to them again, but synced; the shard's witness (`Runtime::begin_witness`), begun with
+//!   the journal's generation, tells a mere kill from a power cut, and from one behind a failed sync. The next start takes
+//!   it before it does anything else: once killed itself, it has nothing to rely on but the journal.
 
 mod format;
 mod replay;
@@ -114,6 +118,9 @@ impl<R: Runtime> Journal<R> {
         assert!(unit_bytes.is_multiple_of(BLOCK_BYTES) && unit_bytes > 0, "{unit_bytes} bytes are no blocks");
         let units = Units::find(&runtime, folder, unit_bytes).await?;
         let next_id = WindowId { generation: runtime.random(), sequence: 0 };
+        if let Err(trouble) = runtime.begin_witness(folder, next_id.generation) {
+            tracing::debug!(%trouble, "after a kill the journal will be replayed");
+        }
         let syncs_as_one = runtime.syncs_as_one(folder);
         Ok(Journal(Rc::new(Inner {
             runtime,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::SYNCED_SINGLY_MAX;
 use super::format::{self, BLOCK_BYTES, Entry};
 use super::units::make_void;
-use crate::base::{Map, Offset, Position, TopicId, Trouble};
+use crate::base::{Map, Offset, Position, Set, ShardId, TopicId, Trouble};
 use crate::runtime::{Crossing, File, Mistake, Open, Runtime};
 use crate::storage::format::PartitionMetadata;
 use crate::storage::names::{FileKind, PARTITION_METADATA, parse_journal_file_name};
@@ -23,48 +23,56 @@ pub struct Replayed {
     /// Entries that were written to their segments, and the bytes of them.
     pub entries: u64,
     pub bytes: u64,
+    /// Entries that stood in their segments already.
+    pub witnessed: u64,
     /// Entries of partitions and segments that are gone.
     pub skipped: u64,
 }
 
 /// Writes all that stands in the journals of the data folder to where it belongs, syncs it, and only then empties the journals.
+/// After a mere kill it stands there already, if every shard's witness says so; then it is only synced.
 /// All of them, whatever shards there are now; files of shards from `shard_count` on are removed. Stopped half-way, it is
 /// to be called again. To be called before any log of the folder is opened.
 /// After an error the journals are as they were, and nothing in the folder may be used.
 pub async fn replay<R: Runtime>(runtime: &R, folder: &Path, shard_count: u16) -> Result<Replayed, Trouble> {
-    let mut written = Vec::new();
-    let mut surplus = Vec::new();
-    let mut replay = Replay {
-        runtime,
-        folder,
-        first_unit: None,
-        topics: Map::default(),
-        segments: Map::default(),
-        done: Replayed::default(),
-    };
+    let mut files = Vec::new();
     for entry in runtime.list_folder(folder).await? {
-        let Some((shard, _)) = parse_journal_file_name(&entry.name) else { continue };
-        let path = folder.join(&entry.name);
-        if let Some((file, bytes)) = read_unit(runtime, &path).await? {
-            replay.first_unit.get_or_insert(file);
-            replay.unit(&bytes).await?;
-            written.push(path.clone());
-        }
-        if shard.0 >= shard_count {
-            surplus.push(path);
+        if let Some((shard, _)) = parse_journal_file_name(&entry.name) {
+            files.push((shard, folder.join(&entry.name)));
         }
     }
-    replay.sync_segments().await?;
+    let mut replay = Replay::new(runtime, folder, take_witnesses(runtime, folder, &files));
+    let mut written = replay.files(&files).await;
+    if let Err(trouble) = &written
+        && !replay.witnessed.is_empty()
+    {
+        tracing::warn!(%trouble, "not all that the earlier run wrote has reached the disk: its journals are replayed");
+        replay = Replay::new(runtime, folder, Set::default());
+        written = replay.files(&files).await;
+    }
+    let written = written?;
     if replay.done.entries > 0 {
         runtime.crossed(Crossing::JournalReplayed);
     }
-    for path in written {
-        make_void(&runtime.open(&path, Open::Durable).await?).await?;
+    if replay.done.witnessed > 0 {
+        runtime.crossed(Crossing::JournalWitnessed);
     }
-    for path in surplus {
-        runtime.remove_file(&path).await?;
+    for path in written {
+        make_void(&runtime.open(path, Open::Durable).await?).await?;
+    }
+    for (_, path) in files.iter().filter(|(shard, _)| shard.0 >= shard_count) {
+        runtime.remove_file(path).await?;
     }
     Ok(replay.done)
+}
+
+/// The generations whose entries stand in their segments. None unless the witnesses of all the shards agree: a shard's sync
+/// of the file system is told of what another's segments have lost.
+fn take_witnesses<R: Runtime>(runtime: &R, folder: &Path, files: &[(ShardId, PathBuf)]) -> Set<u64> {
+    let mut shards: Vec<ShardId> = files.iter().map(|(shard, _)| *shard).collect();
+    shards.dedup();
+    let taken: Vec<_> = shards.into_iter().map(|shard| runtime.take_witness(folder, shard)).collect();
+    taken.into_iter().collect::<Option<Set<u64>>>().unwrap_or_default()
 }
 
 /// A journal's file, and its bytes as they are on the disk; `None`: it is void.
@@ -82,21 +90,51 @@ async fn read_unit<R: Runtime>(runtime: &R, path: &Path) -> Result<Option<(R::Fi
 struct Replay<'a, R: Runtime> {
     runtime: &'a R,
     folder: &'a Path,
+    /// Generations whose entries need not be written.
+    witnessed: Set<u64>,
     /// Opened before anything was written, so that a sync of the file system tells of every error since.
     first_unit: Option<R::File>,
     /// Whose folder it is, by name; `None`: it is not there, or does not say.
     topics: Map<String, Option<TopicId>>,
-    /// Those written to since the last sync, and those that are not there (`None`).
+    /// Those to be synced, and those that are not there (`None`).
     segments: Map<(String, Offset), Option<R::File>>,
     done: Replayed,
 }
 
-impl<R: Runtime> Replay<'_, R> {
+impl<'a, R: Runtime> Replay<'a, R> {
+    fn new(runtime: &'a R, folder: &'a Path, witnessed: Set<u64>) -> Replay<'a, R> {
+        Replay {
+            runtime,
+            folder,
+            witnessed,
+            first_unit: None,
+            topics: Map::default(),
+            segments: Map::default(),
+            done: Replayed::default(),
+        }
+    }
+
+    /// Sees to it that everything in these files of journals is durable in its segments; gives those that are not void.
+    async fn files<'f>(&mut self, files: &'f [(ShardId, PathBuf)]) -> Result<Vec<&'f Path>, Trouble> {
+        let mut done = Vec::new();
+        for (_, path) in files {
+            if let Some((file, bytes)) = read_unit(self.runtime, path).await? {
+                self.first_unit.get_or_insert(file);
+                self.unit(&bytes).await?;
+                done.push(path.as_path());
+            }
+        }
+        self.sync_segments().await?;
+        Ok(done)
+    }
+
     async fn unit(&mut self, unit: &Bytes) -> Result<(), Trouble> {
         for window in format::windows(unit) {
             self.done.windows += 1;
+            let is_witnessed = self.witnessed.contains(&window.id.generation);
             for (entry, bytes) in window.entries {
                 match self.segment_of(&entry).await? {
+                    Some(_) if is_witnessed => self.done.witnessed += 1,
                     Some(file) => {
                         file.write_at(entry.position, &[unit.slice_ref(bytes)]).await?;
                         self.done.entries += 1;
@@ -146,14 +184,19 @@ impl<R: Runtime> Replay<'_, R> {
         Ok(topic_id)
     }
 
-    /// Makes durable what was written so far.
+    /// Makes durable what stands in the segments so far. Where that was not written here, also finds out about what was lost
+    /// before: a segment's own sync tells of it while the kernel remembers the file, that of the file system until
+    /// somebody was told.
     async fn sync_segments(&mut self) -> Result<(), Trouble> {
         let files: Vec<R::File> = std::mem::take(&mut self.segments).into_values().flatten().collect();
-        match &self.first_unit {
-            Some(unit) if files.len() > SYNCED_SINGLY_MAX && !self.runtime.syncs_as_one(self.folder) => {
-                unit.sync_file_system().await
+        let is_witnessed = !self.witnessed.is_empty();
+        let is_faster = files.len() > SYNCED_SINGLY_MAX && !self.runtime.syncs_as_one(self.folder);
+        if let Some(unit) = self.first_unit.as_ref().filter(|_| is_witnessed || is_faster) {
+            unit.sync_file_system().await?;
+            if !is_witnessed {
+                return Ok(());
             }
-            _ => self.runtime.sync_together(&files, &[]).await,
         }
+        self.runtime.sync_together(&files, &[]).await
     }
 }

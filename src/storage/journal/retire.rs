@@ -42,7 +42,9 @@ impl<R: Runtime> Journal<R> {
 
     /// Retires all there is; the journal is void then. For the end of a shard.
     pub async fn close(&self) -> Result<(), Trouble> {
-        self.close_and_retire(u64::MAX).await
+        self.close_and_retire(u64::MAX).await?;
+        self.0.runtime.end_witness();
+        Ok(())
     }
 
     /// Retires every unit that has entries of this log.

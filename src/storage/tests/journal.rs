@@ -188,7 +188,7 @@ fn whatever_a_journal_made_durable_outlives_power_cuts_at_any_moment() {
                     drop(replay_journals(&runtime, Path::new("/data"), 1).await);
                 });
                 simulation.run_for(Duration::from_micros(random.random() % 20_000));
-                machine.crash();
+                if random.random().is_multiple_of(2) { machine.kill() } else { machine.crash() }
             }
             let all = all.clone();
             (journal, logs) = machine.run(&simulation, |runtime| start_again(runtime, all));
@@ -279,7 +279,7 @@ fn no_start_writes_to_the_segments_of_a_log_that_was_drained() {
         });
         let segment = FileKind::Log.path(&folder(0), Offset::ZERO);
         machine.disk().write(&segment, vec![0; 6000]);
-        machine.kill();
+        machine.crash();
         machine.run(&simulation, |runtime| async move {
             replay_journals(&runtime, Path::new("/data"), 1).await.unwrap();
         });
@@ -373,4 +373,138 @@ fn without_room_for_a_file_windows_are_synced() {
         }
     });
     assert!(journal_files(&machine).is_empty(), "what there was room for is given back");
+}
+
+/// A log of one commit window, which stands in the journal and in the page cache; the process runs.
+fn journaled(simulation: &Simulation, machine: &SimMachine) -> (Journal<SimRuntime>, Log<SimRuntime>, Model) {
+    machine.run(simulation, |runtime| async move {
+        let log = create_numbered(&runtime, 0).await;
+        let journal = open_journal(&runtime).await;
+        let model = wait_for_a_file(&runtime, &journal, &log).await;
+        (journal, log, model)
+    })
+}
+
+fn replayed(simulation: &Simulation, machine: &SimMachine) -> ReplayedJournals {
+    machine.run(simulation, |runtime| async move {
+        replay_journals(&runtime, Path::new("/data"), 1).await.unwrap()
+    })
+}
+
+fn holds(simulation: &Simulation, machine: &SimMachine, model: Model) {
+    machine.run(simulation, |runtime| async move {
+        let (log, _) = open_numbered(&runtime, 0).await;
+        compare(&log, &model, &Dice::new(&runtime)).await;
+    });
+}
+
+#[test]
+fn after_a_mere_kill_segments_stay_as_they_are_found() {
+    let simulation = Simulation::new(1);
+    let machine = simulation.machine("broker");
+    let segment = FileKind::Log.path(&folder(0), Offset::ZERO);
+    let (_, log, _) = journaled(&simulation, &machine);
+    let mut found = machine.disk().read(&segment).unwrap().to_vec();
+    found.truncate(found.len() - 10);
+    machine.disk().write(&segment, found.clone());
+    machine.kill();
+    let told = replayed(&simulation, &machine);
+    assert!(told.entries == 0 && told.witnessed > 0, "{told:?}");
+    assert_eq!(machine.disk().read(&segment).unwrap(), found);
+    assert_eq!(replayed(&simulation, &machine), ReplayedJournals::default(), "the journal is empty now");
+    drop(log);
+}
+
+#[test]
+fn what_outlived_a_mere_kill_outlives_a_power_cut_once_the_journal_is_empty() {
+    let simulation = Simulation::new(1);
+    let machine = simulation.machine("broker");
+    let (.., model) = journaled(&simulation, &machine);
+    machine.kill();
+    let told = replayed(&simulation, &machine);
+    assert!(told.entries == 0 && told.witnessed > 0, "{told:?}");
+    machine.crash();
+    assert_eq!(replayed(&simulation, &machine), ReplayedJournals::default());
+    holds(&simulation, &machine, model);
+}
+
+#[test]
+fn a_journal_is_replayed_after_a_power_cut_or_a_sync_that_failed_or_a_start_that_was_killed() {
+    for case in 0..5 {
+        let simulation = Simulation::new(1);
+        let machine = simulation.machine("broker");
+        let disk = machine.disk();
+        let (journal, log, model) = journaled(&simulation, &machine);
+        match case {
+            0 => machine.crash(),
+            1 => {
+                disk.fail_nth(DiskOperation::Sync, ".log", 1, DiskFault::LostPages);
+                simulation.block_on(async move { log.sync().await.unwrap_err() });
+                machine.kill();
+            }
+            2 => {
+                disk.fail_nth(DiskOperation::WriteBack, ".log", 1, DiskFault::LostPages);
+                simulation.block_on(async move { journal.close().await.unwrap_err() });
+                machine.kill();
+            }
+            3 => {
+                let runtime = machine.runtime(ShardId(0));
+                runtime.clone().spawn(Lane::Data, async move { drop(log.sync().await) });
+                simulation.run_for(Duration::from_micros(10));
+                machine.kill();
+            }
+            _ => {
+                machine.kill();
+                let runtime = machine.runtime(ShardId(0));
+                runtime.clone().spawn(Lane::Data, async move {
+                    drop(replay_journals(&runtime, Path::new("/data"), 1).await);
+                });
+                simulation.run_for(Duration::from_micros(400));
+                machine.kill();
+            }
+        }
+        disk.drop_clean_pages();
+        let told = replayed(&simulation, &machine);
+        assert!(told.entries > 0 && told.witnessed == 0, "case {case}: {told:?}");
+        holds(&simulation, &machine, model);
+    }
+}
+
+#[test]
+fn what_the_sync_of_a_start_finds_lost_is_written_from_the_journal() {
+    for (operation, path) in [(DiskOperation::Sync, ".log"), (DiskOperation::SyncFileSystem, ".journal")] {
+        let simulation = Simulation::new(1);
+        let machine = simulation.machine("broker");
+        let (.., model) = journaled(&simulation, &machine);
+        machine.kill();
+        machine.disk().fail_nth(operation, path, 1, DiskFault::LostPages);
+        let told = replayed(&simulation, &machine);
+        assert!(told.entries > 0 && told.witnessed == 0, "{operation:?}: {told:?}");
+        machine.crash();
+        assert_eq!(replayed(&simulation, &machine), ReplayedJournals::default());
+        holds(&simulation, &machine, model);
+    }
+}
+
+#[test]
+fn a_journal_without_a_witness_of_its_own_generation_is_replayed() {
+    let simulation = Simulation::new(1);
+    let machine = simulation.machine("broker");
+    let (.., model) = journaled(&simulation, &machine);
+    machine.kill();
+    machine.runtime(ShardId(0)).begin_witness(Path::new("/data"), 1).unwrap();
+    machine.kill();
+    let told = replayed(&simulation, &machine);
+    assert!(told.entries > 0 && told.witnessed == 0, "{told:?}");
+    holds(&simulation, &machine, model);
+}
+
+#[test]
+fn a_journal_that_was_closed_leaves_no_witness() {
+    let simulation = Simulation::new(1);
+    let machine = simulation.machine("broker");
+    let (journal, ..) = journaled(&simulation, &machine);
+    simulation.block_on(async move { journal.close().await.unwrap() });
+    machine.kill();
+    assert_eq!(machine.runtime(ShardId(0)).take_witness(Path::new("/data"), ShardId(0)), None);
 }
