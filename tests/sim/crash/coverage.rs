@@ -5,12 +5,13 @@ use onrush::runtime::Crossing;
 use onrush::runtime::sim::Simulation;
 
 /// What the engine counts, and what it is called.
-const CROSSINGS: [(Crossing, &str); 8] = [
+const CROSSINGS: [(Crossing, &str); 9] = [
     (Crossing::WindowJournaled, "journaled window"),
     (Crossing::WindowWrittenThrough, "write-through window"),
     (Crossing::WindowMixed, "mixed window"),
     (Crossing::JournalRecycled, "journal recycled"),
     (Crossing::JournalReplayed, "journal replayed"),
+    (Crossing::JournalWitnessed, "journal left alone after a kill"),
     (Crossing::SegmentRolled, "segment roll"),
     (Crossing::DiskFull, "disk full"),
     (Crossing::BackgroundSyncFailed, "failed background sync"),
@@ -24,6 +25,8 @@ pub struct Coverage {
     pub topics_remade: u64,
     pub shard_counts_changed: u64,
     pub crashes_in_recovery: u64,
+    /// Crashes of the process alone.
+    pub kills: u64,
     crossings: [u64; CROSSINGS.len()],
     /// Of all that happened, to compare two runs by.
     digest: u64,
@@ -44,6 +47,7 @@ impl Coverage {
             ("topic deleted and made again", self.topics_remade),
             ("changed shard count", self.shard_counts_changed),
             ("crash during recovery", self.crashes_in_recovery),
+            ("kill without a power cut", self.kills),
         ];
         places.extend(CROSSINGS.iter().map(|(_, name)| *name).zip(self.crossings));
         places
@@ -57,6 +61,7 @@ impl AddAssign for Coverage {
         self.topics_remade += other.topics_remade;
         self.shard_counts_changed += other.shard_counts_changed;
         self.crashes_in_recovery += other.crashes_in_recovery;
+        self.kills += other.kills;
         for (count, more) in self.crossings.iter_mut().zip(other.crossings) {
             *count += more;
         }

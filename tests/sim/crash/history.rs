@@ -157,8 +157,18 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Ends the process on a copy of the disk, mostly with the power, lets a broker start from what is left, perhaps ends that one
-    /// too while it starts, and compares.
+    /// Ends the process, mostly with the power.
+    fn end_process(&mut self, machine: &SimMachine, chance: &SimRuntime) {
+        if chance.random().is_multiple_of(4) {
+            self.coverage.kills += 1;
+            machine.kill();
+        } else {
+            machine.crash();
+        }
+    }
+
+    /// Ends the process on a copy of the disk, lets a broker start from what is left, perhaps ends that one too while it starts, or
+    /// has it meet a sync that fails, and compares.
     fn crash_copy(&mut self, copy: &DiskCopy) {
         let simulation = Simulation::new(self.chance.random());
         self.mistake.into_iter().for_each(|mistake| simulation.make(mistake));
@@ -169,18 +179,23 @@ impl<'a> History<'a> {
         let mut model = self.model.borrow().clone();
         model.broker_ended();
         let model = Rc::new(RefCell::new(model));
-        match chance.random() % 8 {
-            0 => machine.kill(),
-            _ => machine.crash(),
-        }
+        self.end_process(&machine, &chance);
         while chance.random().is_multiple_of(3) {
             let shards = 1 + (chance.random() % SHARDS_MAX) as u16;
-            let server = Server::begin(&machine, shards, self.config);
             let disk = machine.disk();
+            if chance.random().is_multiple_of(4) {
+                disk.fail_nth(DiskOperation::Sync, ".log", 1, DiskFault::LostPages);
+            }
+            let server = Server::begin(&machine, shards, self.config);
             let until = disk.operation_count() + chance.random() % OPERATIONS_OF_A_START;
-            simulation.run_until(|| disk.operation_count() >= until || server.router().is_some());
-            self.coverage.crashes_in_recovery += u64::from(server.router().is_none());
-            machine.crash();
+            let mut has_ended = false;
+            simulation.run_until(|| {
+                has_ended = server.start_has_ended();
+                has_ended || disk.operation_count() >= until
+            });
+            self.coverage.crashes_in_recovery += u64::from(!has_ended);
+            disk.heal();
+            self.end_process(&machine, &chance);
         }
         let shards = 1 + (chance.random() % SHARDS_MAX) as u16;
         self.coverage.shard_counts_changed += u64::from(self.shards != shards);

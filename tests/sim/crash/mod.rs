@@ -1,8 +1,8 @@
 //! Histories of writing, reading, deleting and crashing, on a disk that loses any part of what was not synced.
 //!
 //! Each seed is one history of a broker without a network. At many moments of it the disk is copied, the copy loses power and,
-//! by chance, any part of what is not durable; a broker with another number of shards starts from what is left, may lose
-//! power again while it starts, and must then hold all that the history has promised up to that moment.
+//! by chance, any part of what is not durable, or only the process; a broker with another number of shards starts from what is
+//! left, may end like that again while it starts, and must then hold all that the history has promised up to that moment.
 //!
 //! `SEED=7 cargo test --test sim crash::` repeats one history; `CRASH_POINTS=20000` asks for so many crashes.
 
@@ -125,4 +125,14 @@ fn a_journal_that_is_written_over_before_its_segments_are_synced_is_found() {
 #[test]
 fn a_journal_whose_topics_are_not_compared_is_found() {
     is_found(Mistake::TopicUnchecked);
+}
+
+#[test]
+fn a_witness_that_forgets_a_failed_sync_is_found() {
+    is_found(Mistake::FailedSyncForgotten);
+}
+
+#[test]
+fn a_witness_that_outlives_the_power_is_found() {
+    is_found(Mistake::WitnessOutlivesPower);
 }

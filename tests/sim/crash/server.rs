@@ -50,6 +50,11 @@ impl Server {
         self.started.get().cloned()
     }
 
+    /// Whether it serves, or has refused to start.
+    pub fn start_has_ended(&self) -> bool {
+        self.started.get().is_some() || self.outcome.try_recv().is_ok()
+    }
+
     /// Waits until the broker serves.
     pub fn wait(&self, simulation: &Simulation) -> Rc<SimRouter> {
         simulation.run_until(|| self.router().is_some());
