@@ -195,6 +195,8 @@ async fn take_shares<R: Runtime>(shard: &Shard<R>, replicas: Vec<Rc<Replica<R>>>
     let mut shares = Vec::with_capacity(replicas.len());
     for replica in replicas {
         replica.queued.set(false);
+        // Where nothing comes of it they are told so: whoever waits would keep the replica, and what it waits for, alive.
+        let rolls = replica.rolls.take();
         // A deleted one has nothing to write any more.
         let Some(in_use) = replica.folder_use.begin() else { continue };
         match make_ready(&replica).await {
@@ -208,7 +210,7 @@ async fn take_shares<R: Runtime>(shard: &Shard<R>, replicas: Vec<Rc<Replica<R>>>
                 continue;
             }
         }
-        let (batches, rolls) = (replica.pending.take(), replica.rolls.take());
+        let batches = replica.pending.take();
         shares.push(Share { replica, _in_use: in_use, batches, rolls, placed: None });
     }
     shares
