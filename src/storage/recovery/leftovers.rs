@@ -111,6 +111,8 @@ async fn finish_swaps<R: Runtime>(
             remove(runtime, folder.join(&entry.name), repairs).await?;
         }
     }
+    // Else a power cut may keep a new name and bring back old ones, which hold the same offsets.
+    runtime.sync_folder(folder).await?;
     for (kind, offset) in swaps {
         let path = kind.path(folder, *offset);
         runtime.rename(Path::new(&swap_path(*kind, *offset)), &path).await?;
