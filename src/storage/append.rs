@@ -225,6 +225,7 @@ impl<R: Runtime> Log<R> {
             false => Ok(()),
         }
     }
+        self.mark_dirty(&active);
 
     /// Cuts what a failed write has left behind the last batch. Nobody was ever given those bytes.
     pub(super) async fn cut_ragged_end(&self) -> Result<(), Trouble> {

@@ -126,3 +126,24 @@ fn a_clean_log_opens_without_its_batches_being_read() {
         });
     }
 }
+
+#[test]
+fn what_a_write_without_room_has_left_is_gone_for_good_after_the_next_sync() {
+    let simulation = Simulation::new(1);
+    let machine = simulation.machine("broker");
+    let disk = machine.disk();
+    let bytes = machine.run(&simulation, |runtime| async move {
+        let log = create(&runtime, small(20_000)).await;
+        log.append(&[batch(0, 1, 32, 0)]).await.unwrap();
+        log.sync().await.unwrap();
+        disk.set_capacity(disk.used_bytes() + 5_000);
+        assert!(log.append(&[batch(1, 1, 10_000, 0)]).await.unwrap_err().is_disk_full());
+        log.sync().await.unwrap();
+        log.cut_what_had_no_room().await.unwrap();
+        log.sync().await.unwrap();
+        log.bytes()
+    });
+    machine.crash();
+    let log_file = machine.disk().read(format!("{FOLDER}/00000000000000000000.log"));
+    assert_eq!(log_file.expect("it was synced").len() as u64, bytes);
+}
