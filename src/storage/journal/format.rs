@@ -93,8 +93,9 @@ pub(super) fn encode_head(id: WindowId, entries: &[Entry<'_>], payload: &[Bytes]
     let named: u64 = entries.iter().map(|entry| u64::from(entry.bytes)).sum();
     assert_eq!(payload_bytes as u64, named, "the entries name the bytes of the payload");
     let names: usize = entries.iter().map(|entry| entry.folder.len()).sum();
-    let mut head = Vec::with_capacity(HEADER_BYTES + entries.len() * ENTRY_BYTES + names);
-    let window_bytes = u32::try_from(head.capacity() + payload_bytes).expect("a window is a few MiB");
+    let head_bytes = HEADER_BYTES + entries.len() * ENTRY_BYTES + names;
+    let mut head = Vec::with_capacity(head_bytes);
+    let window_bytes = u32::try_from(head_bytes + payload_bytes).expect("a window is a few MiB");
     let entry_count = u32::try_from(entries.len()).expect("fewer than its bytes");
     head.extend_from_slice(&MAGIC);
     head.extend_from_slice(&[0; 4]);
