@@ -45,6 +45,7 @@ macro_rules! conformance_tests {
             reserving_blocks_leaves_the_length
             a_durable_write_is_there_with_zeros_behind_it
             durable_writes_end_in_any_order_beside_other_work
+            durable_writes_end_however_many_are_begun_at_once
             write_back_and_a_sync_of_the_file_system_change_nothing
             files_synced_together_are_as_they_were
             a_witness_tells_its_number_once

@@ -65,6 +65,28 @@ pub async fn durable_writes_end_in_any_order_beside_other_work<R: Runtime, D: Di
     assert_eq!(beside.read_at(Position(0), 100_000).await.unwrap(), pattern(4, 100_000));
 }
 
+pub async fn durable_writes_end_however_many_are_begun_at_once<R: Runtime, D: Dialer>(
+    runtime: R,
+    folder: PathBuf,
+    _: D,
+) {
+    let path = folder.join("file");
+    let file = runtime.open(&path, Open::Durable).await.unwrap();
+    let content = pattern(14, 4096);
+    let mut writes: Vec<_> = (0..300)
+        .map(|i| Box::pin(file.write_durable(Position(i * 4096), std::slice::from_ref(&content))))
+        .collect();
+    let mut is_done = vec![false; writes.len()];
+    for (write, is_done) in writes.iter_mut().zip(&mut is_done) {
+        *is_done = poll_once(write).await.is_some();
+    }
+    for (write, _) in writes.into_iter().zip(is_done).filter(|(_, is_done)| !is_done) {
+        write.await.unwrap();
+    }
+    let reader = runtime.open(&path, Open::Read).await.unwrap();
+    assert_eq!(reader.read_cold(Position(299 * 4096), 4096).await.unwrap(), content);
+}
+
 pub async fn write_back_and_a_sync_of_the_file_system_change_nothing<R: Runtime, D: Dialer>(
     runtime: R,
     folder: PathBuf,

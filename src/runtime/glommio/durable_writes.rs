@@ -18,12 +18,18 @@ use bytes::Bytes;
 use io_uring::{IoUring, opcode, types};
 
 use super::file::RingFile;
+use super::permits::Permits;
 use super::system_calls;
 use crate::base::{Map, Position};
 use crate::runtime::DURABLE_UNIT_BYTES;
 
-/// Requests that may be handed over at a time; each is taken by the kernel before the next one is made.
+/// Writes that the kernel has at a time. The disk is busy with fewer, each has a copy of its bytes, and the kernel forgets to tell
+/// of those that its queue of ended ones has no room for until it is called again.
+const RUNNING_MAX: usize = 16;
+/// Requests that may be handed over at a time; each is taken by the kernel before the next one is made. Its queue of ended ones is
+/// twice as long.
 const RING_ENTRIES: u32 = 32;
+const _: () = assert!(RUNNING_MAX <= RING_ENTRIES as usize);
 /// Memory of a write that has ended is kept for the next one up to this size.
 const SPARE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// No less is allocated, so that one piece of memory serves writes of different sizes.
@@ -35,6 +41,7 @@ pub(super) struct DurableWrites {
     /// Counts writes that have ended.
     ended: OwnedFd,
     running: RefCell<Map<u64, Running>>,
+    permits: Permits,
     next_number: Cell<u64>,
     spare: RefCell<Option<AlignedMemory>>,
 }
@@ -55,6 +62,7 @@ impl DurableWrites {
             ring: RefCell::new(ring),
             ended,
             running: RefCell::default(),
+            permits: Permits::new(RUNNING_MAX),
             next_number: Cell::new(0),
             spare: RefCell::new(None),
         }))
@@ -78,13 +86,15 @@ impl DurableWrites {
         }
     }
 
-    /// Writes `buffers` at `position`, zeros behind them up to the next multiple of the unit. Submitted by the first poll.
+    /// Writes `buffers` at `position`, zeros behind them up to the next multiple of the unit. Submitted by the first
+    /// poll, unless `RUNNING_MAX` others run.
     pub(super) async fn write(
         &self,
         file: BorrowedFd<'_>,
         position: Position,
         buffers: &[Bytes],
     ) -> io::Result<()> {
+        let _permit = self.permits.take().await;
         let (memory, bytes) = self.filled(buffers);
         let number = self.submit(file, position, memory, bytes)?;
         let _forget = Forget { writes: self, number };
