@@ -108,6 +108,10 @@ impl<R: Runtime> Shard<R> {
         self: &Rc<Self>,
         order: AppendOrder,
         now: TimestampMs,
+        // The logs are being closed.
+        if self.upkeep.has_ended() {
+            return Err(AppendRefusal::ShardStopped);
+        }
     ) -> Result<(Rc<Replica<R>>, TimestampMs, Ticket), AppendRefusal> {
         let replica = self.replica(order.partition).ok_or(AppendRefusal::UnknownTopicOrPartition)?;
         self.begin_opening(&replica);

@@ -28,6 +28,11 @@ impl FolderUse {
         Some(FolderUser(self.0.clone()))
     }
 
+    /// Whether nobody is let in any more.
+    pub(super) fn has_ended(&self) -> bool {
+        self.0.has_ended.get()
+    }
+
     /// Lets nobody in any more, and returns once all have left. For one task; dropped half-way it may be called again.
     pub(super) async fn end(&self) {
         self.0.has_ended.set(true);

@@ -107,7 +107,7 @@ pub struct Shard<R: Runtime> {
     pub fetch_sessions: RefCell<FetchSessions>,
     /// Given when the log folder cannot be written to any more.
     pub folder_offline: Signal,
-    /// Whoever takes segments away or replaces them is in here; closing the logs ends it.
+    /// Whoever takes segments away or replaces them is in here; closing the logs ends it, and nothing is appended from then on.
     upkeep: FolderUse,
 }
 

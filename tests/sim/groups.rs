@@ -18,10 +18,11 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::StrBytes;
 
 use onrush::base::ShardId;
-use onrush::runtime::sim::{SimMachine, SimRuntime, Simulation};
+use onrush::record::Batches;
+use onrush::runtime::sim::{DiskOperation, SimMachine, SimRuntime, Simulation};
 use onrush::runtime::{Lane, Runtime};
 
-use crate::broker::{SimBroker, address};
+use crate::broker::{DATA_FOLDER, SimBroker, address};
 use crate::client::{Client, Lost};
 use crate::for_each_seed;
 
@@ -236,5 +237,40 @@ fn deleting_a_topic_leaves_groups_alone() {
             assert_eq!(deleted.responses[0].error_code, 0);
             assert_eq!(heartbeat(&mut client, &member).await, 0);
         });
+    });
+}
+
+#[test]
+fn a_session_that_ends_while_logs_are_closed_writes_nothing() {
+    for_each_seed(5, |simulation| {
+        let machine = simulation.machine("broker");
+        let runtime = simulation.client();
+        let broker = SimBroker::start(&machine, 1, SETTINGS);
+        simulation.block_on(async {
+            let mut member = connect(&runtime, &machine).await;
+            let protocol = JoinGroupRequestProtocol::default().with_name(text("range"));
+            let join = JoinGroupRequest::default()
+                .with_group_id(group())
+                .with_session_timeout_ms(6_000)
+                .with_rebalance_timeout_ms(60_000)
+                .with_protocol_type(text("consumer"))
+                .with_protocols(vec![protocol]);
+            while is_passing(member.call(3, &join).await.expect("the broker runs").error_code) {
+                pause(&runtime).await;
+            }
+        });
+        // From now on the stop takes longer than what is left of the session.
+        let latency = Duration::from_millis(100)..=Duration::from_millis(1_500);
+        machine.disk().set_latency(DiskOperation::Sync, latency);
+        broker.stop(simulation).expect("a broker without trouble stops in order");
+        for partition in 0..3 {
+            let folder = format!("{DATA_FOLDER}/__consumer_offsets-{partition}");
+            let names = machine.disk().names(&folder);
+            let log = machine.disk().read(format!("{folder}/00000000000000000000.log")).unwrap_or_default();
+            if let Some(last) = Batches::new(&log).last() {
+                let snapshot = format!("{:020}.snapshot", last.header.next_offset().0);
+                assert!(names.contains(&snapshot), "behind what was closed: {names:?}");
+            }
+        }
     });
 }
