@@ -237,6 +237,14 @@ impl<R: Runtime> Shard<R> {
     pub(super) fn is_log_folder_offline(&self) -> bool {
         self.folder_offline.is_given()
     }
+    /// After trouble that cost nothing by itself: if it was a failed sync the log folder goes offline all the same, since nobody knows
+    /// what else that sync was to make durable.
+    pub(super) fn mind_failed_sync(&self, trouble: &Trouble) {
+        if trouble.is_of_sync() {
+            self.take_log_folder_offline(trouble);
+        }
+    }
+
 
     /// Begins to open the files of `replica` unless that was done; who needs them waits on `opened`. What failed is tried again
     /// when somebody asks `OPENING_PAUSE` later, but not once the folder is offline.

@@ -18,7 +18,7 @@ pub enum DeleteRecordsRefusal {
 
 impl<R: Runtime> Shard<R> {
     /// Moves the log start of a partition of this shard to `before` (-1: the high watermark); gives where it is now. Readers
-    /// see it at once, but it counts only when shard 0 has written it down (`save_log_start`): the caller has that done, then
+    /// see it at once, but it counts only when shard 0 has written it down (`Router::save_log_starts`): the caller has that done, then
     /// calls `retire_below`, then answers.
     pub async fn delete_records(
         self: &Rc<Self>,
@@ -39,25 +39,27 @@ impl<R: Runtime> Shard<R> {
     /// Gives back the space of segments wholly below `log_start`, which has been written down. Behind everybody's back.
     pub fn retire_below(self: &Rc<Self>, partition: TopicPartition, log_start: Offset) {
         let Some(replica) = self.replica(partition) else { return };
-        self.runtime.spawn(Lane::Background, async move { retire(&replica, log_start).await });
+        let shard = self.clone();
+        self.runtime.spawn(Lane::Background, async move { shard.retire(&replica, log_start).await });
     }
-}
 
-/// Takes the segments wholly below `log_start`, which has been written down, out of the log; those that no producer snapshot
-/// makes up for yet stay until a next time.
-pub(super) async fn retire<R: Runtime>(replica: &Replica<R>, log_start: Offset) {
-    let Some(_in_use) = replica.folder_use.begin() else { return };
-    let Some(log) = replica.log.get() else { return };
-    let retired = async {
-        if let Some(below) = log.retires_below(log_start)
-            && !has_snapshot_from(replica, log, below).await?
-        {
-            return Ok(());
+    /// Takes the segments wholly below `log_start`, which has been written down, out of the log; those that no producer snapshot
+    /// makes up for yet stay until a next time.
+    pub(super) async fn retire(&self, replica: &Replica<R>, log_start: Offset) {
+        let Some(_in_use) = replica.folder_use.begin() else { return };
+        let Some(log) = replica.log.get() else { return };
+        let retired = async {
+            if let Some(below) = log.retires_below(log_start)
+                && !has_snapshot_from(replica, log, below).await?
+            {
+                return Ok(());
+            }
+            log.advance_log_start(log_start).await.map(drop)
+        };
+        if let Err(trouble) = retired.await {
+            tracing::warn!(topic = %replica.topic_name, %trouble, "segments below the log start are still there");
+            self.mind_failed_sync(&trouble);
         }
-        log.advance_log_start(log_start).await.map(drop)
-    };
-    if let Err(trouble) = retired.await {
-        tracing::warn!(topic = %replica.topic_name, %trouble, "segments below the log start are still there");
     }
 }
 

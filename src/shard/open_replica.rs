@@ -155,7 +155,7 @@ impl<R: Runtime> Shard<R> {
         entries: &[ProducerSnapshotEntry],
     ) {
         let entries: Vec<_> = entries.iter().map(stored_entry).collect();
-        let replica = replica.clone();
+        let (shard, replica) = (self.clone(), replica.clone());
         self.runtime.spawn(Lane::Background, async move {
             let Some(_in_use) = replica.folder_use.begin() else { return };
             let Some(log) = replica.log.get() else { return };
@@ -167,6 +167,7 @@ impl<R: Runtime> Shard<R> {
             };
             if let Err(trouble) = written {
                 tracing::warn!(topic = %replica.topic_name, %trouble, "a producer snapshot is not written");
+                shard.mind_failed_sync(&trouble);
             }
         });
     }

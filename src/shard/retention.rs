@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use super::Shard;
-use super::delete_records::retire;
 use super::kept_offsets::KeptOffset;
 use super::replica::{Opening, Replica};
 use crate::base::{Offset, TopicPartition, Trouble};
@@ -51,7 +50,7 @@ impl<R: Runtime> Shard<R> {
     pub async fn retire_expired(&self, starts: &[KeptOffset]) {
         for start in starts {
             if let Some(replica) = self.replica(start.partition) {
-                retire(&replica, start.offset).await;
+                self.retire(&replica, start.offset).await;
             }
             self.runtime.yield_now().await;
         }

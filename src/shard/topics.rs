@@ -152,7 +152,8 @@ impl<R: Runtime> Shard<R> {
             replica.folder_use.end().await;
         }
         if let Err(trouble) = self.retire_folders_of(&removed).await {
-            tracing::warn!(%trouble, "a deleted partition's folder is still there; the next start removes it");
+            tracing::warn!(%trouble, "a deleted partition's folder is still there; the next start sets it aside");
+            self.mind_failed_sync(&trouble);
         }
     }
 

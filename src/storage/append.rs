@@ -11,7 +11,7 @@ use super::segment::Segment;
 use super::settings::LogSettings;
 use crate::base::{Offset, Position, Trouble};
 use crate::record::{BatchHeader, HEADER_BYTES, STAMP_BYTES};
-use crate::runtime::{Crossing, File, Lane, Open, Runtime};
+use crate::runtime::{Crossing, File, Open, Runtime};
 
 /// One batch on its way into the log: the broker's stamp in the place of the first bytes it came with, then the rest of
 /// them as they came.
@@ -184,19 +184,13 @@ impl<R: Runtime> Log<R> {
     }
 
     /// Ends the newest segment and begins the next. The old one's batches are synced with the window they belong to, its
-    /// indexes behind everybody's back.
+    /// indexes before the next producer snapshot.
     async fn roll_at(&self, base_offset: Offset) -> Result<Rc<Segment<R>>, Trouble> {
         let old = self.active();
         old.finish_indexes(&self.0.files).await?;
         let next = self.begin_segment(base_offset).await?;
         self.0.runtime.crossed(Crossing::SegmentRolled);
         self.0.unsynced_indexes.borrow_mut().push(old);
-        let log = self.clone();
-        self.0.runtime.spawn(Lane::Background, async move {
-            if let Err(trouble) = log.sync_indexes().await {
-                tracing::error!(%trouble, "index not synced, the log goes offline");
-            }
-        });
         Ok(next)
     }
 
@@ -225,13 +219,13 @@ impl<R: Runtime> Log<R> {
             false => Ok(()),
         }
     }
-        self.mark_dirty(&active);
 
     /// Cuts what a failed write has left behind the last batch. Nobody was ever given those bytes.
     pub(super) async fn cut_ragged_end(&self) -> Result<(), Trouble> {
         self.drain().await?;
         let active = self.active();
         let file = active.log_file(&self.0.files, Open::Write).await?;
+        self.mark_dirty(&active);
         file.truncate(active.bytes.get()).await?;
         self.0.is_ragged.set(false);
         Ok(())

@@ -245,7 +245,7 @@ pub struct DeletedPartition {
 
 /// Takes folders of partitions out of use, all with one sync of `data_folder`, and removes each its delay later. From the return
 /// on the names are free for new partitions; the old logs' open files go on to be read. Fine when there is no such folder.
-/// Errors: the first trouble. What else could be moved is moved; the next start removes it.
+/// Errors: the first trouble. What else could be moved is moved, and removed by the next start.
 pub async fn retire_folders<R: Runtime>(
     runtime: &R,
     data_folder: &Path,

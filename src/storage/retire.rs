@@ -31,16 +31,16 @@ impl<R: Runtime> Log<R> {
         let _names = self.0.names_turn.take().await;
         let log_start_offset = self.log_start_offset().max(offset.min(self.log_end_offset()));
         self.0.log_start_offset.set(log_start_offset);
+        if self.retires_below(log_start_offset).is_some() {
+            // Else a power cut may take the name of the segment that the log begins with now, and leave those behind it.
+            self.0.runtime.sync_folder(&self.0.folder).await?;
+        }
         let retired: VecDeque<Rc<Segment<R>>> = {
             let mut segments = self.0.segments.borrow_mut();
             let first_kept = first_kept(segments.iter().map(|segment| segment.base_offset), log_start_offset);
             let kept = segments.split_off(first_kept);
             std::mem::replace(&mut segments, kept)
         };
-        if !retired.is_empty() {
-            // Else a power cut may take the name of the segment that the log begins with now, and leave those behind it.
-            self.0.runtime.sync_folder(&self.0.folder).await?;
-        }
         let mut doomed = Vec::new();
         for segment in &retired {
             for kind in FileKind::OF_SEGMENT {

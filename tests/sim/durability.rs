@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use kafka_protocol::messages::DeleteTopicsRequest;
+
 use onrush::base::ShardId;
 use onrush::runtime::sim::{DiskFault, DiskOperation, NetworkHabits, SimMachine, SimRuntime, Simulation};
 use onrush::runtime::{Crossing, Lane, Runtime};
 
 use crate::broker::{SimBroker, address};
-use crate::client::{Answer, Client, Lost};
+use crate::client::{Answer, Client, Lost, topic_name};
 use crate::for_each_seed;
 
 const TOPIC: &str = "lines";
@@ -162,5 +164,64 @@ fn nothing_promised_is_lost_by_failing_disks_and_networks() {
             0 => machine.crash(),
             _ => machine.kill(),
         });
+    });
+}
+
+/// Has a sync fail, by `fail`, that no append waits for: of what `work` does, or retention a while later. Producers must hear of it.
+fn fail_a_sync_aside(simulation: &Simulation, fail: impl Fn(&SimMachine), work: impl AsyncFn(&mut Client)) {
+    const KAFKA_STORAGE_ERROR: i16 = 56;
+    let settings = [
+        ("log.retention.ms", "3000"),
+        ("log.retention.check.interval.ms", "200"),
+        ("log.initial.task.delay.ms", "0"),
+    ];
+    let machine = simulation.machine("broker");
+    let runtime = simulation.client();
+    let broker = SimBroker::start(&machine, 2, &settings);
+    simulation.block_on(async {
+        let mut client = loop {
+            match Client::connect(&runtime, address(&machine)).await {
+                Ok(client) => break client,
+                Err(Lost) => pause(&runtime, 20).await,
+            }
+        };
+        for topic in [TOPIC, "others"] {
+            while client.partitions_with_leader(topic).await.expect("the broker runs") < 1 {}
+            assert_eq!(client.produce(topic, 0, "a line").await.expect("it runs"), Answer::Done(0));
+        }
+        pause(&runtime, 500).await;
+        fail(&machine);
+        work(&mut client).await;
+        pause(&runtime, 6_000).await;
+        let produced = client.produce("others", 0, "a line").await.expect("the broker runs");
+        assert_eq!(produced, Answer::Refused(KAFKA_STORAGE_ERROR));
+    });
+    broker.stop(simulation).expect("it stops");
+}
+
+#[test]
+fn a_failed_sync_that_no_append_waits_for_takes_the_folder_offline_too() {
+    let wait = async |_: &mut Client| {};
+    let delete = async |client: &mut Client| {
+        let request =
+            DeleteTopicsRequest::default().with_topic_names(vec![topic_name(TOPIC)]).with_timeout_ms(30_000);
+        client.call(5, &request).await.expect("the broker runs");
+    };
+    let fail = |operation, path: &'static str, nth| {
+        move |machine: &SimMachine| machine.disk().fail_nth(operation, path, nth, DiskFault::Error(libc::EIO))
+    };
+    for path in ["lines-0/00000000000000000000.timeindex", "lines-0/00000000000000000001.snapshot"] {
+        for_each_seed(3, |simulation| {
+            fail_a_sync_aside(simulation, fail(DiskOperation::Sync, path, 1), wait);
+        });
+    }
+    // A segment that begins, a snapshot, segments that go.
+    for nth in 1..=3 {
+        for_each_seed(3, |simulation| {
+            fail_a_sync_aside(simulation, fail(DiskOperation::SyncFolder, "/data/lines-0", nth), wait);
+        });
+    }
+    for_each_seed(3, |simulation| {
+        fail_a_sync_aside(simulation, fail(DiskOperation::SyncFolder, "/data", 1), delete);
     });
 }
