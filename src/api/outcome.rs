@@ -1,3 +1,6 @@
+use std::future::Future;
+use std::pin::Pin;
+
 use kafka_protocol::protocol::Encodable;
 
 use crate::protocol::{RequestHeader, encode_response};
@@ -6,6 +9,11 @@ use crate::runtime::{SendQueue, SendSegment};
 /// What a request comes to.
 pub enum Outcome<F> {
     Answer(SendQueue<F>),
+    /// An answer that was due before all that the request brought is written; its bytes are held until `written` is over.
+    AnswerBeforeWritten {
+        answer: SendQueue<F>,
+        written: Pin<Box<dyn Future<Output = ()>>>,
+    },
     /// Nothing is to be sent (Produce with acks=0).
     Silent,
     /// The connection is closed, for the reason given.

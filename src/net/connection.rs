@@ -17,7 +17,7 @@ use crate::protocol::{
     decode_body, read_header, take_frame,
 };
 use crate::router::{ConnectionFacts, MovedConnection, Router};
-use crate::runtime::{Runtime, SendQueue, Stream};
+use crate::runtime::{Lane, Runtime, SendQueue, Stream};
 use crate::shard::{SMALL_FRAME_BYTES_MAX, Shard, Share, connection_idle_max};
 
 /// Requests of one connection that may be in flight together; then its socket is not read.
@@ -36,8 +36,9 @@ type Answer<R> = Pin<Box<dyn Future<Output = Outcome<<R as Runtime>::File>>>>;
 /// One request between its arrival and its answer.
 struct InFlight<R: Runtime> {
     answer: Answer<R>,
-    /// Bytes of the frame, given back with the answer.
-    _memory: Share,
+    /// Bytes of the frame, given back with the answer, but not before what is to be written of them is.
+    memory: Share,
+    is_produce: bool,
 }
 
 /// Why the loop goes on.
@@ -99,6 +100,7 @@ pub async fn serve_connection<R: Runtime>(
         peer_has_ended: false,
     };
     let end = connection.run().await;
+    connection.leave_unwritten();
     if let End::Moved { owner } = end {
         let facts = connection.context.facts.borrow().clone();
         let unread = connection.buffer.bytes;
@@ -269,7 +271,7 @@ impl<R: Runtime> Connection<R> {
                 return Err(End::Moved { owner });
             }
             let answer = api::begin(&self.context, header, request);
-            self.in_flight.push_back(InFlight { answer, _memory: memory });
+            self.in_flight.push_back(InFlight { answer, memory, is_produce: produce });
             self.last_activity = self.shard.runtime.now();
         }
         Ok(())
@@ -346,8 +348,7 @@ impl<R: Runtime> Connection<R> {
             if let Some(first) = self.in_flight.front_mut()
                 && let Poll::Ready(outcome) = first.answer.as_mut().poll(context)
             {
-                self.in_flight.pop_front();
-                return Poll::Ready(Ok(Turn::Answered(outcome)));
+                return Poll::Ready(Ok(Turn::Answered(self.end_first(outcome))));
             }
             if let Some(wanted) = &mut self.memory_wanted
                 && let Poll::Ready(share) = wanted.as_mut().poll(context)
@@ -393,7 +394,8 @@ impl<R: Runtime> Connection<R> {
         let mut close = None;
         while let Some(outcome) = next.take() {
             match outcome {
-                Outcome::Answer(mut segments) => {
+                Outcome::Answer(mut segments)
+                | Outcome::AnswerBeforeWritten { answer: mut segments, written: _ } => {
                     while let Some(segment) = segments.pop() {
                         self.out.push(segment);
                     }
@@ -433,8 +435,30 @@ impl<R: Runtime> Connection<R> {
     fn next_ready(&mut self, context: &mut Context<'_>) -> Option<Outcome<R::File>> {
         let first = self.in_flight.front_mut()?;
         let Poll::Ready(outcome) = first.answer.as_mut().poll(context) else { return None };
-        self.in_flight.pop_front();
-        Some(outcome)
+        Some(self.end_first(outcome))
+    }
+
+    /// The first request in flight has come to `outcome`; gives what is to be sent.
+    fn end_first(&mut self, outcome: Outcome<R::File>) -> Outcome<R::File> {
+        let first = self.in_flight.pop_front().expect("it was the first in flight");
+        let Outcome::AnswerBeforeWritten { answer, written } = outcome else { return outcome };
+        self.shard.runtime.spawn(Lane::Data, async move {
+            let _memory = first.memory;
+            written.await;
+        });
+        Outcome::Answer(answer)
+    }
+
+    /// Lets what is to be written of the requests in flight hold its memory when the connection ends before.
+    fn leave_unwritten(&mut self) {
+        for request in self.in_flight.drain(..).filter(|request| request.is_produce) {
+            self.shard.runtime.spawn(Lane::Data, async move {
+                let _memory = request.memory;
+                if let Outcome::AnswerBeforeWritten { written, .. } = request.answer.await {
+                    written.await;
+                }
+            });
+        }
     }
 }
 

@@ -70,11 +70,8 @@ impl<R: Runtime> Router<R> {
             AppendOrder { partition: METADATA_PARTITION, batch: CheckedBatch::ours(batch.finish()), origin };
         // Given up half-way it might still become durable, and nobody would have carried it out.
         let deadline = shard.runtime.now() + FOR_EVER;
-        let appended = shard
-            .append(vec![order], true, deadline)
-            .await
-            .pop()
-            .unwrap_or(Err(AppendRefusal::ShardStopped))?;
+        let appended =
+            shard.append(vec![order], deadline).await.pop().unwrap_or(Err(AppendRefusal::ShardStopped))?;
         self.apply_everywhere(appended.base_offset, records.into()).await;
         Ok(())
     }

@@ -212,7 +212,7 @@ impl<R: Runtime> Shard<R> {
             },
         };
         // An append that is given up may still become durable, so it is waited for: it ends or its folder goes offline.
-        let appended = self.append(vec![order], true, self.runtime.now() + FOR_EVER);
+        let appended = self.append(vec![order], self.runtime.now() + FOR_EVER);
         let (shard, coordinator) = (self.clone(), coordinator.clone());
         self.runtime.spawn(Lane::Data, async move {
             let result = appended.await.pop().unwrap_or(Err(AppendRefusal::ShardStopped));

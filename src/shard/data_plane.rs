@@ -79,12 +79,11 @@ impl<R: Runtime> Shard<R> {
         self.replicas.borrow().get(&partition).cloned()
     }
 
-    /// Decides on every batch before it returns, in the order given; the future gives the results once all are durable
-    /// (`wait`), or refused, or `deadline` has passed. Dropping the future leaves the appends as they are.
+    /// Decides on every batch before it returns, in the order given; the future gives the results once all are durable, or
+    /// refused, or `deadline` has passed. Dropping the future leaves the appends as they are.
     pub fn append(
         self: &Rc<Self>,
         orders: Vec<AppendOrder>,
-        wait: bool,
         deadline: Monotonic,
     ) -> impl Future<Output = Vec<Result<Appended, AppendRefusal>>> + use<R> {
         let now = self.runtime.wall_clock();
@@ -96,7 +95,7 @@ impl<R: Runtime> Shard<R> {
                 results.push(match ticket {
                     Err(refusal) => Err(refusal),
                     Ok((replica, stored_time, ticket)) => {
-                        shard.settle(&replica, stored_time, ticket, wait, deadline).await
+                        shard.settle(&replica, stored_time, ticket, deadline).await
                     }
                 });
             }
@@ -108,11 +107,11 @@ impl<R: Runtime> Shard<R> {
         self: &Rc<Self>,
         order: AppendOrder,
         now: TimestampMs,
+    ) -> Result<(Rc<Replica<R>>, TimestampMs, Ticket), AppendRefusal> {
         // The logs are being closed.
         if self.upkeep.has_ended() {
             return Err(AppendRefusal::ShardStopped);
         }
-    ) -> Result<(Rc<Replica<R>>, TimestampMs, Ticket), AppendRefusal> {
         let replica = self.replica(order.partition).ok_or(AppendRefusal::UnknownTopicOrPartition)?;
         self.begin_opening(&replica);
         let is_producers = matches!(order.origin, AppendOrigin::Client { .. });
@@ -135,7 +134,6 @@ impl<R: Runtime> Shard<R> {
         replica: &Replica<R>,
         stored_time: TimestampMs,
         ticket: Ticket,
-        wait: bool,
         deadline: Monotonic,
     ) -> Result<Appended, AppendRefusal> {
         let mut ticket = ticket;
@@ -153,7 +151,7 @@ impl<R: Runtime> Shard<R> {
         };
         let answers_early =
             planned.duplicate_timestamp.is_some() && self.runtime.makes(Mistake::DuplicateAnsweredEarly);
-        if let Some(durable) = planned.wait.filter(|_| wait && !answers_early) {
+        if let Some(durable) = planned.wait.filter(|_| !answers_early) {
             self.wait_until(durable, deadline).await?;
         }
         if replica.deleted.get() {
@@ -184,6 +182,18 @@ impl<R: Runtime> Shard<R> {
             Err(AppendRefusal::RequestTimedOut)
         };
         future::or(done, late).await
+    }
+
+    /// Waits until all that was appended to the partition is durable, or will not be.
+    pub async fn until_written(self: Rc<Self>, partition: TopicPartition) {
+        let Some(replica) = self.replica(partition) else { return };
+        let written = {
+            let rules = replica.rules.borrow();
+            replica.wait_until_durable(&rules, rules.log_end_offset())
+        };
+        if let Some(written) = written {
+            written.wait().await;
+        }
     }
 
     /// Leaves a watch with each partition before it returns; the future is over when the first rings. Once it is over, or
@@ -227,6 +237,14 @@ impl<R: Runtime> Shard<R> {
         self.give_up_log_folder();
     }
 
+    /// After trouble that cost nothing by itself: if it was a failed sync the log folder goes offline all the same, since nobody knows
+    /// what else that sync was to make durable.
+    pub(super) fn mind_failed_sync(&self, trouble: &Trouble) {
+        if trouble.is_of_sync() {
+            self.take_log_folder_offline(trouble);
+        }
+    }
+
     /// Takes nothing in any more: this shard or another one cannot write to the folder that all share.
     pub fn give_up_log_folder(&self) {
         self.folder_offline.give();
@@ -237,14 +255,6 @@ impl<R: Runtime> Shard<R> {
     pub(super) fn is_log_folder_offline(&self) -> bool {
         self.folder_offline.is_given()
     }
-    /// After trouble that cost nothing by itself: if it was a failed sync the log folder goes offline all the same, since nobody knows
-    /// what else that sync was to make durable.
-    pub(super) fn mind_failed_sync(&self, trouble: &Trouble) {
-        if trouble.is_of_sync() {
-            self.take_log_folder_offline(trouble);
-        }
-    }
-
 
     /// Begins to open the files of `replica` unless that was done; who needs them waits on `opened`. What failed is tried again
     /// when somebody asks `OPENING_PAUSE` later, but not once the folder is offline.

@@ -198,7 +198,8 @@ impl<R: Runtime> Replica<R> {
         }
     }
 
-    fn wait_until_durable(
+    /// `None`: it is durable, or will not be.
+    pub(super) fn wait_until_durable(
         &self,
         rules: &Partition,
         next_offset: Offset,

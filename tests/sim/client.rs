@@ -110,6 +110,16 @@ impl<S: Socket> Client<S> {
     }
 
     pub async fn call<Q: Request>(&mut self, version: i16, request: &Q) -> Result<Q::Response, Lost> {
+        self.send(version, request).await?;
+        let mut answer = self.receive_frame().await?;
+        let header = ResponseHeader::decode(&mut answer, Q::Response::header_version(version))
+            .expect("the broker's headers can be read");
+        assert_eq!(header.correlation_id, self.last_correlation_id, "answers come in order");
+        Ok(Q::Response::decode(&mut answer, version).expect("the broker's answers can be read"))
+    }
+
+    /// Sends a request, and leaves its answer.
+    pub async fn send<Q: Request>(&mut self, version: i16, request: &Q) -> Result<(), Lost> {
         self.last_correlation_id += 1;
         let header = RequestHeader::default()
             .with_request_api_key(Q::KEY)
@@ -122,12 +132,7 @@ impl<S: Socket> Client<S> {
         request.encode(&mut frame, version).expect("the request has its version's fields");
         let length = i32::try_from(frame.len() - 4).expect("requests are small");
         frame[..4].copy_from_slice(&length.to_be_bytes());
-        self.socket.send(frame.freeze()).await?;
-        let mut answer = self.receive_frame().await?;
-        let header = ResponseHeader::decode(&mut answer, Q::Response::header_version(version))
-            .expect("the broker's headers can be read");
-        assert_eq!(header.correlation_id, self.last_correlation_id, "answers come in order");
-        Ok(Q::Response::decode(&mut answer, version).expect("the broker's answers can be read"))
+        self.socket.send(frame.freeze()).await
     }
 
     async fn receive_frame(&mut self) -> Result<Bytes, Lost> {
@@ -155,14 +160,7 @@ impl<S: Socket> Client<S> {
 
     /// Sends one line and waits until all replicas have it; gives its offset.
     pub async fn produce(&mut self, topic: &str, partition: i32, line: &str) -> Result<Answer<i64>, Lost> {
-        let mut batch = BatchBuilder::new();
-        batch.push(TimestampMs(1_750_000_000_000), None, Some(line.as_bytes()));
-        let data = PartitionProduceData::default().with_index(partition).with_records(Some(batch.finish()));
-        let topic_data =
-            TopicProduceData::default().with_name(topic_name(topic)).with_partition_data(vec![data]);
-        let request =
-            ProduceRequest::default().with_acks(-1).with_timeout_ms(30_000).with_topic_data(vec![topic_data]);
-        let response = self.call(12, &request).await?;
+        let response = self.call(12, &produce_request(topic, partition, line)).await?;
         let answer = &response.responses[0].partition_responses[0];
         Ok(match answer.error_code {
             0 => Answer::Done(answer.base_offset),
@@ -199,6 +197,15 @@ impl<S: Socket> Client<S> {
             code => Answer::Refused(code),
         })
     }
+}
+
+/// One line that all replicas are to have.
+pub fn produce_request(topic: &str, partition: i32, line: &str) -> ProduceRequest {
+    let mut batch = BatchBuilder::new();
+    batch.push(TimestampMs(1_750_000_000_000), None, Some(line.as_bytes()));
+    let data = PartitionProduceData::default().with_index(partition).with_records(Some(batch.finish()));
+    let topic_data = TopicProduceData::default().with_name(topic_name(topic)).with_partition_data(vec![data]);
+    ProduceRequest::default().with_acks(-1).with_timeout_ms(30_000).with_topic_data(vec![topic_data])
 }
 
 pub fn topic_name(topic: &str) -> TopicName {

@@ -8,11 +8,11 @@ use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use kafka_protocol::messages::{FindCoordinatorRequest, GroupId, JoinGroupRequest};
 use kafka_protocol::protocol::StrBytes;
 
-use onrush::runtime::sim::{SimMachine, SimRuntime, SimStream};
+use onrush::runtime::sim::{DiskOperation, SimDisk, SimMachine, SimRuntime, SimStream};
 use onrush::runtime::{Runtime, SendQueue, SendSegment, Stream};
 
 use crate::broker::{SimBroker, address};
-use crate::client::{Answer, Client};
+use crate::client::{Answer, Client, produce_request};
 use crate::for_each_seed;
 
 /// The largest request that is taken unless `socket.request.max.bytes` says otherwise.
@@ -133,6 +133,113 @@ fn a_member_that_waits_to_join_holds_up_no_large_request() {
             };
             let produced = future::or(producing, joining).await;
             assert!(matches!(produced, Some(Ok(Answer::Done(0)))), "{produced:?}");
+        });
+        broker.stop(simulation).expect("a broker without trouble stops in order");
+    });
+}
+
+/// The least that a broker takes, a quarter of it for frames as small as those below.
+const LITTLE_MEMORY: &[(&str, &str)] = &[("onrush.memory", "1048588")];
+const LINE_BYTES: usize = 50_000;
+/// More than there is memory for.
+const LINES: usize = 30;
+const REQUEST_TIMED_OUT: i16 = 7;
+const STALL: Duration = Duration::from_secs(100);
+
+/// From now on what is to become durable takes long, or no time.
+fn set_disk_stalls(disk: &SimDisk, stalls: bool) {
+    let latency = if stalls { STALL } else { Duration::ZERO };
+    for operation in [DiskOperation::Sync, DiskOperation::WriteDurable] {
+        disk.set_latency(operation, latency..=latency);
+    }
+}
+
+async fn connect_and_produce(runtime: &SimRuntime, broker: &SimMachine) -> Client {
+    let mut client = connect(runtime, broker).await;
+    client.produce("lines", 0, "a line").await.expect("the broker runs");
+    client
+}
+
+#[test]
+fn producers_that_want_no_answer_wait_for_a_disk_that_stalls() {
+    for_each_seed(3, |simulation| {
+        let machine = simulation.machine("broker");
+        let broker = SimBroker::start(&machine, 2, LITTLE_MEMORY);
+        let runtime = simulation.client();
+        simulation.block_on(async {
+            let mut client = connect_and_produce(&runtime, &machine).await;
+            set_disk_stalls(&machine.disk(), true);
+            let request = produce_request("lines", 0, &"x".repeat(LINE_BYTES)).with_acks(0);
+            let mut sending = Box::pin(async {
+                for _ in 0..LINES {
+                    client.send(12, &request).await.expect("the broker runs");
+                }
+            });
+            let sent = within(&runtime, LONG_PATIENCE, &mut sending).await;
+            assert!(sent.is_none(), "the broker takes more than it has memory for");
+            set_disk_stalls(&machine.disk(), false);
+            sending.await;
+            let last = client.produce("lines", 0, "the last line").await.expect("the broker runs");
+            assert_eq!(last, Answer::Done(1 + LINES as i64));
+        });
+        broker.stop(simulation).expect("a broker without trouble stops in order");
+    });
+}
+
+/// Produces with a timeout of 0 as long as that is answered; gives how often it was.
+async fn produce_in_vain(runtime: &SimRuntime, client: &mut Client) -> usize {
+    let request = produce_request("lines", 0, &"x".repeat(LINE_BYTES)).with_timeout_ms(0);
+    for answered in 0..LINES {
+        let Some(answer) = within(runtime, PATIENCE, client.call(12, &request)).await else {
+            return answered;
+        };
+        let answer = answer.expect("the broker runs");
+        assert_eq!(answer.responses[0].partition_responses[0].error_code, REQUEST_TIMED_OUT);
+    }
+    LINES
+}
+
+#[test]
+fn producers_that_wait_for_no_disk_are_answered_only_as_long_as_there_is_memory() {
+    for_each_seed(3, |simulation| {
+        let machine = simulation.machine("broker");
+        let broker = SimBroker::start(&machine, 2, LITTLE_MEMORY);
+        let runtime = simulation.client();
+        simulation.block_on(async {
+            let mut client = connect_and_produce(&runtime, &machine).await;
+            let mut other = connect(&runtime, &machine).await;
+            set_disk_stalls(&machine.disk(), true);
+            let answered = produce_in_vain(&runtime, &mut client).await;
+            assert!((1..10).contains(&answered), "{answered} were answered");
+            set_disk_stalls(&machine.disk(), false);
+            runtime.sleep_until(runtime.now() + STALL).await;
+            let last = other.produce("lines", 0, "the last line").await.expect("the broker runs");
+            assert!(matches!(last, Answer::Done(_)), "{last:?}");
+        });
+        broker.stop(simulation).expect("a broker without trouble stops in order");
+    });
+}
+
+#[test]
+fn producers_that_leave_give_no_memory_back_before_what_they_sent_is_written() {
+    for_each_seed(3, |simulation| {
+        let machine = simulation.machine("broker");
+        let broker = SimBroker::start(&machine, 1, LITTLE_MEMORY);
+        let runtime = simulation.client();
+        simulation.block_on(async {
+            let mut client = connect_and_produce(&runtime, &machine).await;
+            set_disk_stalls(&machine.disk(), true);
+            for _ in 0..5 {
+                client
+                    .send(12, &produce_request("lines", 0, &"x".repeat(LINE_BYTES)))
+                    .await
+                    .expect("it runs");
+            }
+            runtime.sleep_until(runtime.now() + PATIENCE).await;
+            machine.reset_connections();
+            let mut other = Client::connect(&runtime, address(&machine)).await.expect("the broker listens");
+            assert_eq!(produce_in_vain(&runtime, &mut other).await, 0);
+            set_disk_stalls(&machine.disk(), false);
         });
         broker.stop(simulation).expect("a broker without trouble stops in order");
     });

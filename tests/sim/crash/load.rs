@@ -225,7 +225,7 @@ impl Load {
         let origin = AppendOrigin::Client { transaction_verified: false };
         let deadline = self.runtime.now() + FOR_EVER;
         let answer = self.router.on(shard_of(partition, self.router.owner_count()), move |shard| {
-            shard.append(vec![AppendOrder { partition, batch, origin }], true, deadline)
+            shard.append(vec![AppendOrder { partition, batch, origin }], deadline)
         });
         async move { answer.await.map(|mut results| results.remove(0)) }
     }

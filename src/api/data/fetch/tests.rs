@@ -97,7 +97,7 @@ impl Shards {
         let owner = crate::router::shard_of(partition, SHARDS);
         let shard = &self.0[usize::from(owner.0)].shard;
         let deadline = shard.runtime.now() + Duration::from_secs(60);
-        shard.append(vec![order], true, deadline).await.remove(0).unwrap();
+        shard.append(vec![order], deadline).await.remove(0).unwrap();
     }
 }
 

@@ -1,7 +1,8 @@
 //! Produce (key 0), versions 3 to 13; advertised from 0, as Kafka does. KIP-98 (3), KIP-467 record errors (8), KIP-951
 //! leader hints (10), KIP-890 (11, 12), KIP-516 topic ids (13).
 //!
-//! Differs from Kafka on purpose: acks=1 is answered, as acks=all, only once the batch is durable.
+//! Differs from Kafka on purpose: acks=1 is answered, as acks=all, only once the batch is durable, and acks=0 counts as in
+//! flight until then.
 
 mod answer;
 mod each_once;
@@ -23,8 +24,8 @@ use crate::metadata::is_internal_topic;
 use crate::partition::AppendOrigin;
 use crate::protocol::{ErrorCode, RequestHeader};
 use crate::record::{BatchHeader, CheckStage, CheckedBatch, check};
-use crate::runtime::Runtime;
-use crate::shard::{AppendOrder, AppendRefusal, Appended, produce_rules};
+use crate::runtime::{Runtime, SendQueue};
+use crate::shard::{AppendOrder, AppendRefusal, Appended, FOR_EVER, produce_rules};
 use answer::Answer;
 use each_once::each_once;
 
@@ -69,11 +70,15 @@ pub fn begin<R: Runtime>(
         Some(code) => all_refused(&request, code),
         None => plan_all(&context, &header, &request),
     };
-    let deadline = context.shard().runtime.now()
-        + Duration::from_millis(request.timeout_ms.max(0).cast_unsigned().into());
+    let patience = match acks {
+        // Nobody waits for an answer, but the request has its memory until its bytes are written.
+        0 => FOR_EVER,
+        _ => Duration::from_millis(request.timeout_ms.max(0).cast_unsigned().into()),
+    };
+    let deadline = context.shard().runtime.now() + patience;
     let mut waits = Vec::with_capacity(plan.orders.len());
     for (owner, orders) in plan.orders {
-        let wait = context.router.on(owner, move |shard| shard.append(orders, acks != 0, deadline));
+        let wait = context.router.on(owner, move |shard| shard.append(orders, deadline));
         waits.push((owner, wait));
     }
     async move {
@@ -81,12 +86,16 @@ pub fn begin<R: Runtime>(
         for (owner, wait) in waits {
             done.insert(owner, wait.await.unwrap_or_default().into_iter().map(Some).collect());
         }
+        let mut unwritten = Vec::new();
         let mut answer = |entry: Entry, index: i32| match entry {
             Entry::Refused(answer) => answer,
             Entry::Ordered { owner, index: place, partition } => {
                 let result =
                     done.get_mut(&owner).and_then(|results| results.get_mut(place)).and_then(Option::take);
                 let result = result.unwrap_or(Err(AppendRefusal::ShardStopped));
+                if result == Err(AppendRefusal::RequestTimedOut) {
+                    unwritten.push((owner, partition));
+                }
                 Answer::of_append(&context, index, partition, result)
             }
         };
@@ -106,8 +115,31 @@ pub fn begin<R: Runtime>(
         if acks == 0 {
             return acks_zero_outcome(&response);
         }
-        if plan.is_silent { Outcome::Silent } else { Outcome::answer(&header, &response) }
+        let answer = match plan.is_silent {
+            true => Outcome::Silent,
+            false => Outcome::answer(&header, &response),
+        };
+        if unwritten.is_empty() { answer } else { before_written(context, answer, unwritten) }
     }
+}
+
+/// `answer`, which tells that these partitions' batches are not known to be written yet.
+fn before_written<R: Runtime>(
+    context: Rc<RequestContext<R>>,
+    answer: Outcome<R::File>,
+    unwritten: Vec<(ShardId, TopicPartition)>,
+) -> Outcome<R::File> {
+    let answer = match answer {
+        Outcome::Answer(answer) => answer,
+        Outcome::Silent => SendQueue::new(),
+        other => return other,
+    };
+    let written = Box::pin(async move {
+        for (owner, partition) in unwritten {
+            context.router.on(owner, move |shard| shard.until_written(partition)).await;
+        }
+    });
+    Outcome::AnswerBeforeWritten { answer, written }
 }
 
 /// With acks=0 nobody reads answers: an error is told by closing the connection, so that the client looks anew.
