@@ -224,7 +224,7 @@ impl<R: Runtime> Router<R> {
         }
     }
 
-    /// Whether a mailbox has been found full; then no new request is begun until `uncongested` returns.
+    /// Whether a mailbox has been found full; then no new request is begun until what waits for room in one is gone.
     pub fn is_congested(&self) -> bool {
         !self.overflow.borrow().is_empty()
     }

@@ -43,7 +43,7 @@ pub struct Placed {
 
 impl<R: Runtime> Log<R> {
     /// Says where `batches` go if they can be written and, by way of a journal, made durable without any new name: the
-    /// newest segment has room for them, and its name is durable. `None`: they are for `append` and `sync`. Changes nothing.
+    /// newest segment has room for them, and its name is durable. `None`: they are for `append` and `sync`. Writes nothing.
     pub fn place(&self, batches: &[LogBatch]) -> Option<Placed> {
         let has_new_names = self.0.folder_is_dirty.get() || self.0.is_newborn.get();
         if self.is_offline() || has_new_names || self.0.is_ragged.get() {

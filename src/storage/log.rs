@@ -17,7 +17,8 @@ use super::turn::Turn;
 use crate::base::{Offset, Position, TopicId, Trouble};
 use crate::runtime::{File, Open, Runtime};
 
-/// One partition's log: the segments in its folder. A cheap handle; one task appends and syncs, many read meanwhile.
+/// One partition's log: the segments in its folder. A cheap handle; one task appends, several may
+/// sync, many read meanwhile.
 pub struct Log<R: Runtime>(pub(super) Rc<Inner<R>>);
 
 impl<R: Runtime> Clone for Log<R> {
