@@ -66,11 +66,6 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Settings that may change while running hold from the next event on.
-    pub fn change_settings(&mut self, settings: GroupSettings) {
-        self.settings = settings;
-    }
-
     /// Handles one event; the effects are to be carried out in their order.
     pub fn handle(&mut self, now: Now, event: Event) -> Vec<Effect> {
         match event {
