@@ -152,14 +152,20 @@ impl<R: Runtime> Log<R> {
         Ok(LogSync { log: self, segments, bytes, end: self.log_end_offset(), folder_is_dirty, _turn: turn })
     }
 
-    /// Makes the indexes of all segments that have ended outlive a power cut.
+    /// Makes the indexes of all segments that have ended outlive a power cut. Those that cannot be opened now are left to the next
+    /// call. After any other error the log is offline.
     pub(super) async fn sync_indexes(&self) -> Result<(), Trouble> {
         let _turn = self.0.index_sync_turn.take().await;
         let finished = self.0.unsynced_indexes.take();
+        let mut outcome = Ok(());
         for segment in finished {
             match segment.sync_indexes(&self.0.files).await {
                 // It has left the log meanwhile.
                 Err(trouble) if trouble.is_not_found() => {}
+                Err(trouble) if trouble.is_disk_full() && !trouble.is_of_sync() => {
+                    self.0.unsynced_indexes.borrow_mut().push(segment);
+                    outcome = Err(trouble);
+                }
                 Err(trouble) => {
                     self.take_offline();
                     return Err(trouble);
@@ -167,6 +173,6 @@ impl<R: Runtime> Log<R> {
                 Ok(()) => {}
             }
         }
-        Ok(())
+        outcome
     }
 }
