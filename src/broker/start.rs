@@ -110,7 +110,7 @@ pub async fn start_cluster<R: Runtime>(
     for owner in router.shards() {
         drop(router.on(owner, |shard| {
             let opening = shard.clone();
-            shard.runtime.spawn(Lane::Background, async move { opening.open_remaining_logs().await });
+            shard.runtime.spawn(Lane::Background, async move { opening.open_remaining_logs(1).await });
             let syncing = shard.clone();
             shard.runtime.spawn(Lane::Background, async move { syncing.sync_overdue_logs().await });
             let watching = shard.clone();

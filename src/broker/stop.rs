@@ -24,8 +24,11 @@ pub async fn stop_cluster<R: Runtime>(router: &Rc<Router<R>>) -> Result<(), Trou
     }
     drain_connections(router).await;
     let mut all = ClosedLogs::default();
-    for owner in router.shards() {
-        let closed = router.on(owner, |shard| async move { shard.close_logs().await });
+    let closings: Vec<_> = router
+        .shards()
+        .map(|owner| router.on(owner, |shard| async move { shard.close_logs().await }))
+        .collect();
+    for closed in closings {
         match closed.await {
             Some(closed) => all.add(closed),
             None => all.in_order = false,

@@ -5,9 +5,13 @@ use std::rc::Rc;
 use super::Shard;
 use super::open_replica::stored_entry;
 use super::replica::{Opening, Replica};
-use crate::base::{Offset, Trouble};
+use crate::base::Offset;
 use crate::runtime::Runtime;
 use crate::storage::format::OffsetCheckpoint;
+use crate::storage::{EndedLog, close_together};
+
+/// Logs that are opened at a time when nobody waits for anything else any more.
+const OPENED_AT_A_TIME: usize = 32;
 
 /// What the data folder's checkpoints are to say of logs.
 #[derive(Debug)]
@@ -51,24 +55,41 @@ impl<R: Runtime> Shard<R> {
     pub async fn close_logs(self: &Rc<Self>) -> ClosedLogs {
         self.upkeep.end().await;
         self.commit_window_idle().await;
-        self.open_remaining_logs().await;
-        let mut closed = ClosedLogs { in_order: !self.is_log_folder_offline(), ..ClosedLogs::default() };
+        self.open_remaining_logs(OPENED_AT_A_TIME).await;
+        // First, because it has all its logs synced together.
+        let mut closed = ClosedLogs { in_order: self.close_journal().await, ..ClosedLogs::default() };
         let replicas: Vec<_> = self.replicas.borrow().values().cloned().collect();
-        for replica in replicas {
-            if replica.log.get().is_none() {
-                // Not looked at, or it could not be: what was known of it stays.
-                let known = self.known_of_log(&replica);
-                closed.in_order &= known.was_clean && replica.opening.get() == Opening::Closed;
-                closed.note(&replica, known.log_start_offset, known.recovery_point);
-                continue;
-            }
-            let is_closed = self.close_log(&replica).await;
-            let rules = replica.rules.borrow();
-            let recovery_point =
-                if is_closed { rules.high_watermark() } else { self.known_of_log(&replica).recovery_point };
-            closed.note(&replica, rules.log_start_offset(), recovery_point);
-            closed.in_order &= is_closed;
+        let (ended, others): (Vec<_>, Vec<_>) = replicas
+            .iter()
+            .map(|replica| (replica, self.ended_log(replica)))
+            .partition(|(_, log)| log.is_some());
+        for (replica, _) in others {
+            let known = self.known_of_log(replica);
+            let log_start = match replica.log.get() {
+                Some(_) => replica.rules.borrow().log_start_offset(),
+                None => known.log_start_offset,
+            };
+            // Not looked at, or it could not be, or something is wrong with it: what was known of it stays.
+            closed.in_order &= known.was_clean && replica.opening.get() == Opening::Closed;
+            closed.note(replica, log_start, known.recovery_point);
         }
+        let (replicas, ended): (Vec<_>, Vec<_>) =
+            ended.into_iter().filter_map(|(replica, log)| Some((replica, log?))).unzip();
+        let file_system = self.file_system.get().expect("the data folder was opened");
+        let outcomes = close_together(ended, file_system).await;
+        for (replica, outcome) in replicas.into_iter().zip(outcomes) {
+            if let Err(trouble) = &outcome {
+                tracing::warn!(topic = %replica.topic_name, partition = %replica.partition.partition, %trouble, "a log cannot be closed");
+            }
+            let rules = replica.rules.borrow();
+            let recovery_point = match outcome {
+                Ok(()) => rules.high_watermark(),
+                Err(_) => self.known_of_log(replica).recovery_point,
+            };
+            closed.note(replica, rules.log_start_offset(), recovery_point);
+            closed.in_order &= outcome.is_ok();
+        }
+        // And again, if something was appended meanwhile.
         closed.in_order &= self.close_journal().await;
         closed
     }
@@ -82,29 +103,12 @@ impl<R: Runtime> Shard<R> {
         closed.inspect_err(|trouble| tracing::warn!(%trouble, "the journal cannot be emptied")).is_ok()
     }
 
-    /// Whether the log can be opened without being read.
-    async fn close_log(&self, replica: &Replica<R>) -> bool {
-        // What the rules have planned may not be in the log then.
-        if self.is_log_folder_offline() {
-            return false;
-        }
-        match self.try_to_close(replica).await {
-            Ok(()) => true,
-            Err(trouble) => {
-                tracing::warn!(topic = %replica.topic_name, %trouble, "a log cannot be closed");
-                false
-            }
-        }
-    }
-
-    async fn try_to_close(&self, replica: &Replica<R>) -> Result<(), Trouble> {
-        let Some(log) = replica.log.get() else { return Ok(()) };
-        let (end, entries) = {
-            let rules = replica.rules.borrow();
-            (rules.log_end_offset(), rules.producer_snapshot().iter().map(stored_entry).collect::<Vec<_>>())
-        };
-        log.sync().await?;
-        log.write_producer_snapshot(end, &entries).await?;
-        log.close_clean().await
+    /// What is to be closed of `replica`; `None`: its log is not open, or not all of it that the rules have planned is written.
+    fn ended_log<'a>(&self, replica: &'a Replica<R>) -> Option<EndedLog<'a, R>> {
+        let log = replica.log.get().filter(|_| !self.is_log_folder_offline())?;
+        let rules = replica.rules.borrow();
+        let log_end_offset = rules.log_end_offset();
+        let producers = rules.producer_snapshot().iter().map(stored_entry).collect();
+        (log.log_end_offset() == log_end_offset).then_some(EndedLog { log, log_end_offset, producers })
     }
 }

@@ -37,7 +37,7 @@ use crate::config::{BrokerConfig, Durability, TopicConfig};
 use crate::metadata::Image;
 use crate::partition::fetch_session::FetchSessions;
 use crate::runtime::Runtime;
-use crate::storage::{Journal, LogFolder, OpenFiles};
+use crate::storage::{Journal, LogFolder, OpenFiles, open_file_system};
 
 pub use budget::{Budget, Share};
 pub use close::ClosedLogs;
@@ -93,6 +93,8 @@ pub struct Shard<R: Runtime> {
     open_files: OpenFiles<R>,
     /// There once it was opened; never under `onrush.durability=os`.
     journal: OnceCell<Journal<R>>,
+    /// A file of the data folder that a sync of the file system goes through; there before anything is written.
+    file_system: OnceCell<R::File>,
     /// The data folder; on shard 0 alone.
     pub folder: OnceCell<LogFolder<R>>,
     /// Used on shard 0 alone.
@@ -143,6 +145,7 @@ impl<R: Runtime> Shard<R> {
             later_syncs: LaterSyncs::new(),
             disk_room: DiskRoom::new(),
             journal: OnceCell::new(),
+            file_system: OnceCell::new(),
             folder: OnceCell::new(),
             log_starts: KeptOffsets::new(Kept::LogStart),
             cleaned_ends: KeptOffsets::new(Kept::CleanedEnd),
@@ -169,6 +172,8 @@ impl<R: Runtime> Shard<R> {
 
     /// Begins to journal, before anything is appended. The journals of the data folder must have been replayed.
     pub async fn open_journal(&self) -> Result<(), Trouble> {
+        let file = open_file_system(&self.runtime, &self.config().log_dir).await?;
+        self.file_system.set(file).unwrap_or_else(|_| panic!("the data folder is opened once"));
         if self.config().durability == Durability::Disk {
             let config = self.config();
             let opened = Journal::open(self.runtime.clone(), &config.log_dir, config.journal_file_bytes);

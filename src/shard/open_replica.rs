@@ -10,7 +10,7 @@ use crate::base::{Offset, Trouble};
 use crate::partition::{AbortedTransaction, EpochStart, Partition, ProducerSnapshotEntry, RecoveredLog};
 use crate::record::{Batch, EndMarker};
 use crate::runtime::{Lane, Runtime};
-use crate::storage::{Log, OpenLog, OpenTrouble, ReplayStart, Replayed, format};
+use crate::storage::{Log, OpenLog, OpenTrouble, ReplayStart, Replayed, format, together};
 
 /// Shortest time between two tries to open one partition.
 const OPENING_PAUSE: Duration = Duration::from_secs(1);
@@ -64,18 +64,19 @@ impl<R: Runtime> Shard<R> {
         }
     }
 
-    /// After an unclean stop: opens every log it may have torn that nobody has asked for yet, one after the other, so that none is left for the
-    /// next start to look at, nor for Apache Kafka.
-    pub async fn open_remaining_logs(self: &Rc<Self>) {
+    /// After an unclean stop: opens every log it may have torn that nobody has asked for yet, so many at a time, so that none is left for
+    /// the next start to look at, nor for Apache Kafka.
+    pub async fn open_remaining_logs(self: &Rc<Self>, at_a_time: usize) {
         let replicas: Vec<_> = self.replicas.borrow().values().cloned().collect();
-        for replica in replicas {
+        let openings = replicas.iter().map(async |replica| {
             let unseen = replica.opening.get() == Opening::Closed && !replica.deleted.get();
-            if unseen && !self.known_of_log(&replica).was_clean {
-                self.begin_opening(&replica);
+            if unseen && !self.known_of_log(replica).was_clean {
+                self.begin_opening(replica);
                 replica.until_opened().await;
                 self.runtime.yield_now().await;
             }
-        }
+        });
+        together(at_a_time, openings).await;
     }
 
     /// Leads the partition in the epoch that the metadata says.
@@ -157,6 +158,8 @@ impl<R: Runtime> Shard<R> {
         let entries: Vec<_> = entries.iter().map(stored_entry).collect();
         let (shard, replica) = (self.clone(), replica.clone());
         self.runtime.spawn(Lane::Background, async move {
+            // Logs that are being closed get theirs there.
+            let Some(_upkeep) = shard.begin_upkeep() else { return };
             let Some(_in_use) = replica.folder_use.begin() else { return };
             let Some(log) = replica.log.get() else { return };
             // Under `onrush.durability=os` no window has synced it.

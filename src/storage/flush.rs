@@ -107,6 +107,7 @@ impl<R: Runtime> LogSync<'_, R> {
 impl<R: Runtime> Log<R> {
     /// Keeps the segment's file open and in the list until the next sync.
     pub(super) fn mark_dirty(&self, segment: &Rc<Segment<R>>) {
+        self.0.is_in_order.set(false);
         if !segment.is_dirty.replace(true) {
             segment.log.pin();
             self.0.dirty.borrow_mut().push(segment.clone());

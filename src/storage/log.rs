@@ -61,6 +61,8 @@ pub(super) struct Inner<R: Runtime> {
     pub(super) folder_is_dirty: Cell<bool>,
     /// Folder and `partition.metadata` are new and may not outlive a power cut.
     pub(super) is_newborn: Cell<bool>,
+    /// It was opened as an orderly stop has left it, and nothing was written since.
+    pub(super) is_in_order: Cell<bool>,
     /// A failed write has left bytes behind the last batch.
     pub(super) is_ragged: Cell<bool>,
     /// A write or a sync has failed; nothing is written any more.
@@ -128,6 +130,7 @@ impl<R: Runtime> Log<R> {
             replacements: Cell::new(0),
             folder_is_dirty: Cell::new(false),
             is_newborn: Cell::new(false),
+            is_in_order: Cell::new(false),
             is_ragged: Cell::new(false),
             is_offline: Cell::new(false),
         }))

@@ -4,6 +4,7 @@
 pub mod format;
 
 mod append;
+mod close;
 mod closed_log;
 mod compaction;
 mod flush;
@@ -24,6 +25,7 @@ mod settings;
 mod small_file;
 mod sparse_index;
 mod state_files;
+mod together;
 mod turn;
 mod walk;
 
@@ -31,6 +33,7 @@ mod walk;
 mod tests;
 
 pub use append::{Appended, LogBatch, Placed};
+pub use close::{EndedLog, close_together, open_file_system};
 pub use closed_log::ClosedLog;
 pub use compaction::{CompactTrouble, Compacted, CompactionOrder, KeyMap, LastOfProducer, Pace};
 pub use flush::sync_logs;
@@ -44,4 +47,5 @@ pub use read::{FileSlice, LogRead, ReadTrouble};
 pub use recovery::{OpenLog, OpenTrouble, OpenedLog, Repair, ReplayStart, Replayed};
 pub use scan::Damage;
 pub use settings::LogSettings;
+pub use together::together;
 pub use walk::BatchFault;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::names::BEING_WRITTEN;
+use super::names::{BEING_WRITTEN, with_suffix};
 use crate::base::{Position, Trouble};
 use crate::runtime::{File, Open, Runtime};
 
@@ -35,14 +35,25 @@ pub(super) async fn write_small<R: Runtime>(
     path: &Path,
     content: impl Into<Bytes>,
 ) -> Result<(), Trouble> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(BEING_WRITTEN);
-    let beside = Path::new(&beside);
-    let file = runtime.open(beside, Open::Replace).await?;
-    file.write_at(Position(0), &[content.into()]).await?;
-    file.sync().await?;
-    runtime.rename(beside, path).await?;
+    write_beside(runtime, path, content).await?.sync().await?;
+    put_in_place(runtime, path).await?;
     runtime.sync_folder(folder_of(path)).await
+}
+
+/// Writes what is to take the place of the file to a `.tmp` file beside it, which is to be synced before `put_in_place`.
+pub(super) async fn write_beside<R: Runtime>(
+    runtime: &R,
+    path: &Path,
+    content: impl Into<Bytes>,
+) -> Result<R::File, Trouble> {
+    let file = runtime.open(&with_suffix(path, BEING_WRITTEN), Open::Replace).await?;
+    file.write_at(Position(0), &[content.into()]).await?;
+    Ok(file)
+}
+
+/// Gives what `write_beside` has written its name. It outlives a power cut once the folder is synced.
+pub(super) async fn put_in_place<R: Runtime>(runtime: &R, path: &Path) -> Result<(), Trouble> {
+    runtime.rename(&with_suffix(path, BEING_WRITTEN), path).await
 }
 
 /// The folder that a file or folder stands in; the root stands in itself.

@@ -1,11 +1,11 @@
-//! What stands beside the segments of a log: producer snapshots and leader epochs; and leaving the folder in order.
+//! What stands beside the segments of a log: producer snapshots and leader epochs.
 
 use super::format::{EpochStart, ProducerSnapshotEntry, encode_snapshot, format_epochs};
 use super::log::{Inner, Log};
 use super::names::{FileKind, LEADER_EPOCHS};
 use super::small_file::{remove_if_there, write_small};
 use crate::base::{Offset, Trouble};
-use crate::runtime::{File, Open, Runtime};
+use crate::runtime::Runtime;
 
 /// Snapshots kept in a folder: the newest, and one in case it is damaged.
 const SNAPSHOTS_KEPT: usize = 2;
@@ -29,6 +29,12 @@ impl<R: Runtime> Log<R> {
         let Inner { runtime, folder, .. } = &*self.0;
         write_small(runtime, &FileKind::ProducerSnapshot.path(folder, offset), encode_snapshot(entries))
             .await?;
+        self.note_snapshot(offset).await
+    }
+
+    /// The snapshot of `offset` is durable: older ones go. For whoever has the turn at snapshots.
+    pub(super) async fn note_snapshot(&self, offset: Offset) -> Result<(), Trouble> {
+        let Inner { runtime, folder, .. } = &*self.0;
         let mut older = self.0.snapshots.take();
         older.retain(|other| *other != offset);
         older.push(offset);
@@ -48,22 +54,5 @@ impl<R: Runtime> Log<R> {
     /// Writes down where the leader epochs begin. One call at a time.
     pub async fn write_leader_epochs(&self, epochs: &[EpochStart]) -> Result<(), Trouble> {
         write_small(&self.0.runtime, &self.0.folder.join(LEADER_EPOCHS), format_epochs(epochs)).await
-    }
-
-    /// Syncs everything and writes the indexes out, so that the log can be opened without being read, by Kafka too. Before it
-    /// a producer snapshot of the log end should have been written. The log must not be appended to afterwards.
-    pub async fn close_clean(&self) -> Result<(), Trouble> {
-        self.check_online("close")?;
-        let Inner { runtime, files, folder, .. } = &*self.0;
-        let active = self.active();
-        if self.0.is_ragged.get() {
-            self.cut_ragged_end().await?;
-        }
-        active.finish_indexes(files).await?;
-        self.0.unsynced_indexes.borrow_mut().push(active.clone());
-        self.sync_indexes().await?;
-        self.sync().await?;
-        active.log_file(files, Open::Write).await?.sync().await?;
-        runtime.sync_folder(folder).await
     }
 }

@@ -85,6 +85,7 @@ impl<R: Runtime> Opening<'_, R> {
             // A snapshot or a recovery point comes after a first sync, which has made the folder itself durable.
             let was_synced = !log.0.snapshots.borrow().is_empty() || self.known.recovery_point > Offset::ZERO;
             log.0.is_newborn.set(!was_synced);
+            log.0.is_in_order.set(false);
             log.0.folder_is_dirty.set(true);
             log.sync().await?;
         }
@@ -159,6 +160,7 @@ impl<R: Runtime> Opening<'_, R> {
             && let Some(end) = self.end_after_clean_stop().await?
             && end <= replay_start_offset
         {
+            self.log.0.is_in_order.set(self.found.snapshots.last() == Some(&end));
             return Ok(end);
         }
         let synced_below = match self.known.was_clean {

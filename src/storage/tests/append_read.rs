@@ -106,8 +106,7 @@ fn a_clean_log_opens_without_its_batches_being_read() {
                 model.push(&batches);
             }
             log.sync().await.unwrap();
-            log.write_producer_snapshot(model.end(), &[]).await.unwrap();
-            log.close_clean().await.unwrap();
+            close(&log).await;
             let Reopened { log, opened, start, replayed } = open(&runtime, settings, CLEAN).await;
             assert_eq!(
                 opened,

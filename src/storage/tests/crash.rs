@@ -220,13 +220,12 @@ fn a_start_after_a_kill_reads_only_what_follows_the_newest_snapshot() {
             compare(&log, &model, &Dice::new(&runtime)).await;
             let greatest = model.batches.iter().map(|batch| batch.header.max_timestamp).max();
             assert_eq!(log.greatest_timestamp(Offset::ZERO).await.unwrap(), greatest);
-            log.write_producer_snapshot(model.end(), &[]).await.unwrap();
-            log.close_clean().await.unwrap();
+            close(&log).await;
             let indexes =
                 [FileKind::OffsetIndex, FileKind::TimeIndex].map(|kind| super::model::path(kind, 0));
             let as_continued = indexes.clone().map(|index| disk.read(index));
             disk.write(&indexes[0], "lost");
-            open(&runtime, settings, UNCLEAN).await.log.close_clean().await.unwrap();
+            close(&open(&runtime, settings, UNCLEAN).await.log).await;
             assert_eq!(indexes.map(|index| disk.read(index)), as_continued, "as if all had been read");
         });
     }

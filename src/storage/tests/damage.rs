@@ -24,7 +24,7 @@ fn build(simulation: &Simulation, machine: &SimMachine, with_snapshot: bool) -> 
         if with_snapshot {
             log.write_producer_snapshot(log.segments().last().unwrap().base_offset, &[]).await.unwrap();
         }
-        log.close_clean().await.unwrap();
+        close_without_snapshot(&log).await;
         model
     })
 }

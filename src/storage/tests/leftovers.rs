@@ -15,7 +15,7 @@ fn build(simulation: &Simulation, machine: &SimMachine) -> Model {
         }
         log.append(&model.batches).await.unwrap();
         log.sync().await.unwrap();
-        log.close_clean().await.unwrap();
+        close_without_snapshot(&log).await;
         model
     })
 }

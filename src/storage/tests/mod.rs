@@ -1,6 +1,7 @@
 //! Logs on the simulated disk: against a naive model, through crashes and damage, and as Kafka wrote them.
 
 mod append_read;
+mod close;
 mod crash;
 mod damage;
 mod folder;

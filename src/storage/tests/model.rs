@@ -9,7 +9,7 @@ use super::super::*;
 use crate::base::{LeaderEpoch, Offset, Position, TimestampMs, TopicId};
 use crate::record::{BatchBuilder, BatchHeader, STAMP_BYTES, stamp};
 use crate::runtime::sim::SimRuntime;
-use crate::runtime::{File, Runtime};
+use crate::runtime::{File, Open, Runtime};
 
 pub const FOLDER: &str = "/data/t-0";
 pub const TOPIC: TopicId = TopicId::CLUSTER_METADATA;
@@ -131,6 +131,23 @@ pub async fn open(runtime: &SimRuntime, settings: LogSettings, known: OpenLog) -
 pub const UNCLEAN: OpenLog =
     OpenLog { was_clean: false, log_start_offset: Offset::ZERO, recovery_point: Offset::ZERO };
 pub const CLEAN: OpenLog = OpenLog { was_clean: true, ..UNCLEAN };
+
+/// Closes the log as an orderly stop does, with a snapshot of no producer.
+pub async fn close(log: &Log<SimRuntime>) {
+    let file_system = log.active().log_file(&log.0.files, Open::Write).await.unwrap();
+    let ended = EndedLog { log, log_end_offset: log.log_end_offset(), producers: Vec::new() };
+    close_together(vec![ended], &file_system).await.remove(0).unwrap();
+}
+
+/// As `close`, but as if no snapshot had been written at the log end.
+pub async fn close_without_snapshot(log: &Log<SimRuntime>) {
+    let has_one = log.newest_snapshot() == Some(log.log_end_offset());
+    close(log).await;
+    if !has_one {
+        let path = FileKind::ProducerSnapshot.path(log.folder(), log.log_end_offset());
+        log.0.runtime.remove_file(&path).await.unwrap();
+    }
+}
 
 /// The bytes of a read.
 pub async fn bytes_of_read(read: &LogRead<<SimRuntime as Runtime>::File>) -> Vec<u8> {
