@@ -89,6 +89,7 @@ pub struct Shard<R: Runtime> {
     replicas: RefCell<Map<TopicPartition, Rc<Replica<R>>>>,
     window: CommitWindow<R>,
     later_syncs: LaterSyncs<R>,
+    snapshot_turns: Rc<Budget>,
     disk_room: DiskRoom,
     open_files: OpenFiles<R>,
     /// There once it was opened; never under `onrush.durability=os`.
@@ -123,6 +124,8 @@ pub struct FolderCheckpoints {
     pub cleaned_ends: Map<(TopicName, PartitionIndex), Offset>,
 }
 
+/// Producer snapshots that are written at a time.
+const SNAPSHOTS_AT_A_TIME: u64 = 2;
 /// What opened files one shard keeps at most.
 const OPEN_FILES_MAX: usize = 1024;
 
@@ -143,6 +146,7 @@ impl<R: Runtime> Shard<R> {
             replicas: RefCell::default(),
             window: CommitWindow::new(),
             later_syncs: LaterSyncs::new(),
+            snapshot_turns: Budget::new(SNAPSHOTS_AT_A_TIME),
             disk_room: DiskRoom::new(),
             journal: OnceCell::new(),
             file_system: OnceCell::new(),

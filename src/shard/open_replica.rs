@@ -147,8 +147,8 @@ impl<R: Runtime> Shard<R> {
         }
     }
 
-    /// Writes the producer state of `replica` as it was at `offset`, behind everybody's back. A failure costs the next
-    /// start some reading.
+    /// Writes the producer state of `replica` as it was at `offset`, behind everybody's back, few replicas at a time: when segments of
+    /// many end at once, appends do not wait for the disk behind all of them. A failure costs the next start some reading.
     pub(super) fn save_snapshot(
         self: &Rc<Self>,
         replica: &Rc<Replica<R>>,
@@ -158,6 +158,7 @@ impl<R: Runtime> Shard<R> {
         let entries: Vec<_> = entries.iter().map(stored_entry).collect();
         let (shard, replica) = (self.clone(), replica.clone());
         self.runtime.spawn(Lane::Background, async move {
+            let _turn = shard.snapshot_turns.take(1).await;
             // Logs that are being closed get theirs there.
             let Some(_upkeep) = shard.begin_upkeep() else { return };
             let Some(_in_use) = replica.folder_use.begin() else { return };

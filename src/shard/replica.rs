@@ -134,6 +134,18 @@ impl<R: Runtime> Replica<R> {
         }
     }
 
+    /// The log of a replica that has something to write.
+    pub(super) fn open_log(&self) -> &Log<R> {
+        self.log.get().expect("only open replicas have something to write")
+    }
+
+    /// Whether new names have to be durable before the next batches can be answered.
+    pub(super) fn needs_new_names(&self) -> bool {
+        self.epochs_to_write.get()
+            || !self.rolls.borrow().is_empty()
+            || self.open_log().needs_new_names(self.pending.borrow().first())
+    }
+
     /// Waits for the end of the opening that runs.
     pub(super) async fn until_opened(&self) {
         let opened = self.opened.borrow().clone();

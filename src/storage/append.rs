@@ -42,11 +42,25 @@ pub struct Placed {
 }
 
 impl<R: Runtime> Log<R> {
+    /// Whether a sync of this log, after `next` is appended, has new names to make durable, too.
+    pub fn needs_new_names(&self, next: Option<&LogBatch>) -> bool {
+        let segment = self.active();
+        let is_full_for = |batch: &LogBatch| {
+            let (bytes, entries) = (segment.bytes.get(), segment.index_entries());
+            let now = self.0.runtime.wall_clock();
+            segment.is_full_for(&batch.header, bytes, entries, &self.settings(), now)
+        };
+        self.has_new_names() || next.is_some_and(is_full_for)
+    }
+
+    fn has_new_names(&self) -> bool {
+        self.0.folder_is_dirty.get() || self.0.is_newborn.get()
+    }
+
     /// Says where `batches` go if they can be written and, by way of a journal, made durable without any new name: the
     /// newest segment has room for them, and its name is durable. `None`: they are for `append` and `sync`. Writes nothing.
     pub fn place(&self, batches: &[LogBatch]) -> Option<Placed> {
-        let has_new_names = self.0.folder_is_dirty.get() || self.0.is_newborn.get();
-        if self.is_offline() || has_new_names || self.0.is_ragged.get() {
+        if self.is_offline() || self.has_new_names() || self.0.is_ragged.get() {
             return None;
         }
         let segment = self.active();

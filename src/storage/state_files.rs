@@ -51,7 +51,7 @@ impl<R: Runtime> Log<R> {
         self.0.snapshots.borrow().last().copied()
     }
 
-    /// Writes down where the leader epochs begin. One call at a time.
+    /// Writes down where the leader epochs begin. One call at a time. The folder's other names outlive a power cut, too, from then on.
     pub async fn write_leader_epochs(&self, epochs: &[EpochStart]) -> Result<(), Trouble> {
         write_small(&self.0.runtime, &self.0.folder.join(LEADER_EPOCHS), format_epochs(epochs)).await
     }

@@ -26,7 +26,13 @@ use crate::config::Durability;
 use crate::record::STAMP_BYTES;
 use crate::runtime::{Crossing, Lane, Runtime};
 use crate::storage::format::EpochStart;
-use crate::storage::{Journal, Log, LogBatch, Part, Placed, sync_logs};
+use crate::storage::{Journal, Log, LogBatch, Part, Placed, sync_logs, together};
+
+/// A window takes so many replicas at most whose files get new names: others do not wait long for them when segments of many end at
+/// once, or many are written to for the first time.
+const NEW_NAMES_MAX: usize = 64;
+/// Leader epoch checkpoints that are written together.
+const EPOCHS_TOGETHER_MAX: usize = 32;
 
 /// Replicas of one shard that have something to write.
 pub struct CommitWindow<R: Runtime> {
@@ -66,6 +72,22 @@ impl<R: Runtime> CommitWindow<R> {
     fn is_empty(&self) -> bool {
         self.queue.borrow().is_empty()
     }
+
+    /// What the next window writes. The rest stays at the head of the list.
+    fn take(&self) -> Vec<Rc<Replica<R>>> {
+        let replicas = self.queue.take();
+        if replicas.len() <= NEW_NAMES_MAX {
+            return replicas;
+        }
+        let mut with_new_names = 0;
+        let (now, later) = replicas.into_iter().partition(|replica| {
+            let needs_new_names = replica.needs_new_names();
+            with_new_names += usize::from(needs_new_names);
+            !needs_new_names || with_new_names <= NEW_NAMES_MAX
+        });
+        self.queue.replace(later);
+        now
+    }
 }
 
 impl<R: Runtime> Shard<R> {
@@ -75,7 +97,7 @@ impl<R: Runtime> Shard<R> {
             self.window.bell.wait().await;
             self.window.is_running.set(true);
             while !self.window.is_empty() {
-                let replicas = self.window.queue.take();
+                let replicas = self.window.take();
                 run_window(&self, replicas).await;
             }
             self.window.is_running.set(false);
@@ -127,7 +149,7 @@ struct Share<R: Runtime> {
 
 impl<R: Runtime> Share<R> {
     fn log(&self) -> &Log<R> {
-        self.replica.log.get().expect("only open replicas have something to write")
+        self.replica.open_log()
     }
 
     fn bytes(&self) -> usize {
@@ -193,40 +215,43 @@ async fn run_window<R: Runtime>(shard: &Rc<Shard<R>>, replicas: Vec<Rc<Replica<R
 /// What each of the replicas has to write.
 async fn take_shares<R: Runtime>(shard: &Shard<R>, replicas: Vec<Rc<Replica<R>>>) -> Vec<Share<R>> {
     let mut shares = Vec::with_capacity(replicas.len());
-    for replica in replicas {
+    let begin = |replica: Rc<Replica<R>>| {
         replica.queued.set(false);
         // Where nothing comes of it they are told so: whoever waits would keep the replica, and what it waits for, alive.
         let rolls = replica.rolls.take();
         // A deleted one has nothing to write any more.
-        let Some(in_use) = replica.folder_use.begin() else { continue };
-        match make_ready(&replica).await {
-            Ok(()) => {}
+        let in_use = replica.folder_use.begin()?;
+        Some((Share { replica, _in_use: in_use, batches: Vec::new(), rolls, placed: None }, Ok(())))
+    };
+    let mut begun: Vec<(Share<R>, Result<(), Trouble>)> = replicas.into_iter().filter_map(begin).collect();
+    let with_epochs = begun.iter_mut().filter(|(share, _)| share.replica.epochs_to_write.get());
+    let writing = with_epochs.map(async |(share, written)| *written = write_epochs(&share.replica).await);
+    together(EPOCHS_TOGETHER_MAX, writing).await;
+    for (mut share, written) in begun {
+        let ready = match written {
+            Ok(()) => share.log().cut_what_had_no_room().await,
+            failed => failed,
+        };
+        match ready {
+            Ok(()) => {
+                share.batches = share.replica.pending.take();
+                shares.push(share);
+            }
             Err(trouble) if trouble.is_disk_full() && !trouble.is_of_sync() => {
-                shard.wait_for_room(&replica, Vec::new(), &trouble);
-                continue;
+                shard.wait_for_room(&share.replica, Vec::new(), &trouble);
             }
-            Err(trouble) => {
-                shard.take_log_folder_offline(&trouble);
-                continue;
-            }
+            Err(trouble) => shard.take_log_folder_offline(&trouble),
         }
-        let batches = replica.pending.take();
-        shares.push(Share { replica, _in_use: in_use, batches, rolls, placed: None });
     }
     shares
 }
 
-/// Does what has to be done before a window can write to the log.
-async fn make_ready<R: Runtime>(replica: &Replica<R>) -> Result<(), Trouble> {
-    let log = replica.log.get().expect("only open replicas have something to write");
-    log.cut_what_had_no_room().await?;
-    if replica.epochs_to_write.get() {
-        let epochs: Vec<EpochStart> =
-            replica.rules.borrow().leader_epochs().entries().iter().map(stored_epoch).collect();
-        replica.epochs_to_write.set(false);
-        log.write_leader_epochs(&epochs).await.inspect_err(|_| replica.epochs_to_write.set(true))?;
-    }
-    Ok(())
+async fn write_epochs<R: Runtime>(replica: &Replica<R>) -> Result<(), Trouble> {
+    let epochs: Vec<EpochStart> =
+        replica.rules.borrow().leader_epochs().entries().iter().map(stored_epoch).collect();
+    replica.epochs_to_write.set(false);
+    let written = replica.open_log().write_leader_epochs(&epochs).await;
+    written.inspect_err(|_| replica.epochs_to_write.set(true))
 }
 
 /// Writes all of it and makes it durable, small shares by the journal, the others by syncing their segments; gives those for
