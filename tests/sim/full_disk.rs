@@ -190,7 +190,8 @@ fn writes_that_find_the_disk_full_now_and_then_lose_nothing() {
         write_through_trouble(simulation, &settings, async |runtime, machine| {
             let full = DiskFault::Error(libc::ENOSPC);
             machine.disk().fail_sometimes(DiskOperation::Write, "kept-0/", 300_000, full);
-            machine.disk().fail_sometimes(DiskOperation::Open, "kept-0/", 300_000, full);
+            // The files of segments, which are made; to open one that is there, partition.metadata, takes no room.
+            machine.disk().fail_sometimes(DiskOperation::Open, "kept-0/0", 300_000, full);
             pause(runtime, 20_000).await;
             machine.disk().heal();
         });
