@@ -122,6 +122,11 @@ pub async fn start_cluster<R: Runtime>(
         drop(router.at(owner, |router| {
             let retaining = router.clone();
             router.shard.runtime.spawn(Lane::Background, async move { retaining.run_retention().await });
+            let (scrubbing, sharers) = (router.shard.clone(), router.owner_count());
+            router
+                .shard
+                .runtime
+                .spawn(Lane::Background, async move { scrubbing.run_scrubbing(sharers).await });
             let compacting = router.clone();
             router.shard.runtime.spawn(Lane::Background, async move { compacting.run_compaction().await });
             async {}

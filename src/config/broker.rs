@@ -28,6 +28,9 @@ pub struct BrokerConfig {
     pub journal_file_bytes: u64,
     /// What producers must leave free of the file system that `log_dir` is on.
     pub disk_reserve_bytes: u64,
+    /// Of all shards together; 0: segments are not read again.
+    pub scrub_bytes_per_second: u64,
+    pub scrub_interval_ms: i64,
     pub cores: Cores,
     pub advertise: Advertise,
     /// Core that only accepts connections, none of `cores`; `None`: the first shard does that too.
@@ -141,6 +144,8 @@ impl BrokerConfig {
                 _ => Durability::Disk,
             },
             disk_reserve_bytes: read.bytes("onrush.disk.reserve.bytes"),
+            scrub_bytes_per_second: read.bytes("onrush.scrub.bytes.per.second"),
+            scrub_interval_ms: read.whole("onrush.scrub.interval.ms"),
             advertise: advertise(&read, &cores)?,
             cores,
             router_core,

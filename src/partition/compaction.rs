@@ -10,6 +10,8 @@ pub struct DirtySegment {
     pub first_timestamp: Option<TimestampMs>,
     /// Of all its records, else when it was last written to; `None`: not asked for.
     pub greatest_timestamp: Option<TimestampMs>,
+    /// Something in it cannot be read, so nobody knows what it holds.
+    pub is_damaged: bool,
 }
 
 /// A log as a whole.
@@ -43,7 +45,8 @@ impl CompactedLog {
 
     /// Decides whether the log is to be compacted now, and how much of it. `segments`: all, the last one is written to. Their times are needed
     /// from the segment of `first_dirty` on: `greatest_timestamp` where `min.compaction.lag.ms` is above 0, `first_timestamp` where
-    /// `max.compaction.lag.ms` is set. Source: Kafka's `LogCleanerManager`.
+    /// `max.compaction.lag.ms` is set. A damaged segment stays as it is, and so does all behind it: a tombstone there may be all that hides what the
+    /// damaged one holds. Source: Kafka's `LogCleanerManager`, which leaves such a log alone altogether.
     pub fn plan(
         &self,
         config: &TopicConfig,
@@ -59,8 +62,10 @@ impl CompactedLog {
             segment.greatest_timestamp.is_some_and(|greatest| greatest.0 > now.0.saturating_sub(lag_min_ms))
         };
         let young = closed[dirty_from..].iter().find(is_too_young).filter(|_| lag_min_ms > 0);
-        let bound =
-            self.last_stable_offset.min(young.map_or(active.base_offset, |segment| segment.base_offset));
+        let damaged = closed.iter().find(|segment| segment.is_damaged);
+        let first_of =
+            |found: Option<&DirtySegment>| found.map_or(active.base_offset, |found| found.base_offset);
+        let bound = self.last_stable_offset.min(first_of(young)).min(first_of(damaged));
         // The segment that holds the bound stays as a whole.
         let end_at = segments.partition_point(|segment| segment.base_offset <= bound).saturating_sub(1);
         let end = segments[end_at].base_offset;
@@ -104,6 +109,7 @@ mod tests {
             bytes: 100,
             first_timestamp: Some(TimestampMs(NOW.0 - age)),
             greatest_timestamp: Some(TimestampMs(NOW.0 - age)),
+            is_damaged: false,
         };
         ages.iter().enumerate().map(segment).collect()
     }
@@ -143,6 +149,21 @@ mod tests {
         let open = |offset| CompactedLog { last_stable_offset: Offset(offset), ..log(0) };
         assert_eq!(plan(&config, open(25), &[9; 5]), Some((0, 20, 1.0)));
         assert_eq!(plan(&config, open(9), &[9; 5]), None);
+    }
+
+    #[test]
+    fn what_is_damaged_stays_and_so_does_all_behind_it() {
+        let config = topic(&[("min.cleanable.dirty.ratio", "0")]);
+        let plan = |damaged: usize, clean_until| {
+            let mut segments = segments(&[9; 5]);
+            segments[damaged].is_damaged = true;
+            let plan = log(clean_until).plan(&config, &segments, NOW)?;
+            Some((plan.first_dirty.0, plan.end.0))
+        };
+        assert_eq!(plan(2, 0), Some((0, 20)));
+        assert_eq!(plan(2, 10), Some((10, 20)));
+        assert_eq!(plan(2, 20), None);
+        assert_eq!(plan(0, 20), None, "what hides records of a damaged segment is not known");
     }
 
     #[test]

@@ -69,6 +69,11 @@ pub struct FolderEntry {
     pub modified: TimestampMs,
 }
 
+/// Whether a read failed because the disk, or the file system, has lost what was to be read.
+pub fn is_unreadable(trouble: &Trouble) -> bool {
+    matches!(trouble.cause.raw_os_error(), Some(libc::EIO | libc::EBADMSG | libc::EUCLEAN | libc::ENODATA))
+}
+
 /// How much a file system holds, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiskSpace {

@@ -46,6 +46,12 @@ impl<R: Runtime> Shard<R> {
                 tracing::warn!(topic = %replica.topic_name, %partition, %trouble, "no room to compact a log");
                 None
             }
+            Err(CompactTrouble::Damaged { segment, .. })
+                if self.find_damage(&replica, segment, limits.bytes_per_second).await =>
+            {
+                tracing::warn!(topic = %replica.topic_name, %partition, %segment, "a log is compacted up to a damaged segment only");
+                None
+            }
             Err(trouble) => {
                 replica.is_uncleanable.set(true);
                 tracing::error!(topic = %replica.topic_name, %partition, %trouble, "a log is not compacted any more before the next start");
@@ -109,6 +115,7 @@ impl<R: Runtime> Shard<R> {
                 bytes: segment.bytes,
                 first_timestamp: None,
                 greatest_timestamp: None,
+                is_damaged: segment.is_damaged,
             };
             if is_dirty && config.max_compaction_lag_ms < i64::MAX {
                 dirty.first_timestamp = log.first_timestamp(segment.base_offset).await?;
@@ -122,8 +129,8 @@ impl<R: Runtime> Shard<R> {
         Ok(known.plan(&config, &segments, self.runtime.wall_clock()))
     }
 
-    /// Whether a log that nobody has opened yet has more than the segment that is written to.
-    async fn has_ended_segments(&self, replica: &Replica<R>) -> Result<bool, Trouble> {
+    /// Whether a log that was left in order and nobody has opened since has more than the segment that is written to.
+    pub(super) async fn has_ended_segments(&self, replica: &Replica<R>) -> Result<bool, Trouble> {
         if !self.known_of_log(replica).was_clean {
             return Ok(false);
         }

@@ -25,6 +25,7 @@ mod read_records;
 mod replica;
 mod retention;
 mod request_memory;
+mod scrubbing;
 mod settings;
 mod signal;
 mod topics;
@@ -35,6 +36,7 @@ use std::rc::Rc;
 use crate::base::{ClusterId, Map, Offset, PartitionIndex, Set, ShardId, TopicName, TopicPartition, Trouble};
 use crate::config::{BrokerConfig, Durability, TopicConfig};
 use crate::metadata::Image;
+use crate::metrics::ScrubCounters;
 use crate::partition::fetch_session::FetchSessions;
 use crate::runtime::Runtime;
 use crate::storage::{Journal, LogFolder, OpenFiles, open_file_system};
@@ -112,6 +114,7 @@ pub struct Shard<R: Runtime> {
     pub folder_offline: Signal,
     /// Whoever takes segments away or replaces them is in here; closing the logs ends it, and nothing is appended from then on.
     upkeep: FolderUse,
+    pub scrub_counters: ScrubCounters,
 }
 
 /// What the data folder's checkpoint files said at start.
@@ -164,6 +167,7 @@ impl<R: Runtime> Shard<R> {
             open_files: OpenFiles::new(runtime.clone(), OPEN_FILES_MAX),
             folder_offline: Signal::default(),
             upkeep: FolderUse::default(),
+            scrub_counters: ScrubCounters::default(),
             config: RefCell::new(Rc::new(config)),
             runtime,
         })

@@ -41,6 +41,7 @@ pub(super) async fn rebuild_indexes<R: Runtime>(
         segment = %segment.base_offset, folder = %log.folder().display(), entries = scanned.offsets.len(),
         "index missing or damaged: built again"
     );
+    segment.note_damage(scanned.damage.clone());
     segment.take_over(scanned);
     segment.rebuilds.set(rebuilt_before + 1);
     segment.write_indexes(files).await?;

@@ -9,8 +9,8 @@ use super::log::Log;
 use super::read::{Located, ReadTrouble, damaged};
 use super::segment::Segment;
 use super::sparse_index::{Floor, IndexTrouble};
-use super::walk::{BatchFault, HeaderWalk, Walked};
-use crate::base::{LeaderEpoch, Offset, Position, TimestampMs, Trouble};
+use super::walk::{BatchFault, Walked};
+use crate::base::{LeaderEpoch, Offset, TimestampMs, Trouble};
 use crate::record::{Batch, BatchHeader, Front};
 use crate::runtime::{File, Runtime};
 
@@ -31,6 +31,8 @@ pub struct SegmentInfo {
     pub bytes: u64,
     /// When it was last written to.
     pub modified: TimestampMs,
+    /// Something in it is known to be damaged.
+    pub is_damaged: bool,
 }
 
 impl<R: Runtime> Log<R> {
@@ -43,6 +45,7 @@ impl<R: Runtime> Log<R> {
             end_offset,
             bytes: segment.bytes.get(),
             modified: segment.modified.get(),
+            is_damaged: !segment.damage.borrow().is_empty(),
         };
         segments.iter().zip(ends).map(info).collect()
     }
@@ -112,7 +115,7 @@ impl<R: Runtime> Log<R> {
     ) -> Result<Option<FoundRecord>, ReadTrouble> {
         // All before the entry's batch are earlier than its timestamp.
         let floor = self.floor_of_timestamp(segment, timestamp).await?;
-        let start = offset_of(segment, floor.entry).max(range.start);
+        let start = sound_from(segment, offset_of(segment, floor.entry).max(range.start));
         let Some(located) = self.locate(segment, start).await? else { return Ok(None) };
         let mut walk = self.walk_from(segment, located.position).await?;
         loop {
@@ -126,6 +129,7 @@ impl<R: Runtime> Log<R> {
                         return Ok(Some(found));
                     }
                 }
+                Walked::Damaged(_) => {}
                 Walked::End => return Ok(None),
                 Walked::Bad { position, fault } => return Err(damaged(segment, position, start, fault)),
             }
@@ -174,14 +178,14 @@ impl<R: Runtime> Log<R> {
     ) -> Result<Option<Located>, ReadTrouble> {
         let known = segment.known_greatest();
         let at = offset_of(segment, known);
-        if range.contains(&at) {
+        if range.contains(&at) && segment.damage_of(at).is_none() {
             return self.locate(segment, at).await;
         }
         let mut entry = known.filter(|_| at >= range.end);
         while let Some(later) = entry.filter(|entry| offset_of(segment, Some(*entry)) >= range.end) {
             entry = self.floor_of_timestamp(segment, TimestampMs(later.timestamp.0 - 1)).await?.entry;
         }
-        let start = offset_of(segment, entry).max(range.start);
+        let start = sound_from(segment, offset_of(segment, entry).max(range.start));
         let Some(located) = self.locate(segment, start).await? else { return Ok(None) };
         let mut walk = self.walk_from(segment, located.position).await?;
         let mut greatest: Option<Located> = None;
@@ -193,7 +197,8 @@ impl<R: Runtime> Log<R> {
                         greatest = Some(Located { position, header });
                     }
                 }
-                Walked::Batch { .. } | Walked::End => return Ok(greatest),
+                Walked::Damaged(damage) if damage.next_offset < range.end => {}
+                Walked::Batch { .. } | Walked::Damaged(_) | Walked::End => return Ok(greatest),
                 Walked::Bad { position, fault } => return Err(damaged(segment, position, start, fault)),
             }
         }
@@ -219,15 +224,6 @@ impl<R: Runtime> Log<R> {
         Ok(found.map(|(offset, timestamp)| FoundRecord { offset, timestamp, leader_epoch }))
     }
 
-    async fn walk_from(
-        &self,
-        segment: &Rc<Segment<R>>,
-        position: Position,
-    ) -> Result<HeaderWalk<R::File>, Trouble> {
-        let file = self.log_file(segment).await?;
-        Ok(HeaderWalk::new(file, position, segment.bytes.get(), segment.base_offset))
-    }
-
     async fn floor_of_timestamp(
         &self,
         segment: &Rc<Segment<R>>,
@@ -247,6 +243,11 @@ impl<R: Runtime> Log<R> {
             }
         }
     }
+}
+
+/// The first offset from `offset` on that is not known to be lost.
+fn sound_from<R: Runtime>(segment: &Segment<R>, offset: Offset) -> Offset {
+    segment.damage_of(offset).map_or(offset, |damage| damage.next_offset)
 }
 
 /// Last offset of the batch that an entry of the time index is of; without an entry the segment's first offset.

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::index_repair::rebuild_indexes;
 use super::log::{Inner, Log};
 use super::names::FileKind;
+use super::scan::Damage;
 use super::segment::Segment;
 use super::sparse_index::IndexTrouble;
 use super::walk::{BatchFault, HeaderWalk, Walked};
@@ -40,9 +41,13 @@ pub enum ReadTrouble {
     },
     /// The bytes at `position`, where `offset` should be found, are no batch.
     Damaged {
+        /// Base offset.
+        segment: Offset,
         file: PathBuf,
         position: Position,
         offset: Offset,
+        /// The first offset that is there again, where that is known.
+        next_offset: Option<Offset>,
         fault: BatchFault,
     },
     Disk(Trouble),
@@ -63,8 +68,9 @@ impl fmt::Display for ReadTrouble {
                     "not in the log, which has offsets from {log_start_offset} to before {log_end_offset}"
                 )
             }
-            ReadTrouble::Damaged { file, position, offset, fault } => {
-                write!(f, "{} at {position}, where offset {offset} is looked for: {fault}", file.display())
+            ReadTrouble::Damaged { file, position, offset, next_offset, fault, .. } => {
+                write!(f, "{} at {position}, where offset {offset} is looked for: {fault}", file.display())?;
+                next_offset.map_or(Ok(()), |next| write!(f, "; the log goes on at offset {next}"))
             }
             ReadTrouble::Disk(trouble) => fmt::Display::fmt(trouble, f),
         }
@@ -180,6 +186,9 @@ impl<R: Runtime> Log<R> {
         if let Some(position) = mark {
             return Ok(position.0);
         }
+        if let Some(damage) = segment.damage_of(upper) {
+            return Ok(damage.start.0);
+        }
         Ok(self.locate(segment, upper).await?.map_or(segment.bytes.get(), |found| found.position.0))
     }
 
@@ -190,10 +199,10 @@ impl<R: Runtime> Log<R> {
         position: Position,
         offset: Offset,
     ) -> Result<BatchHeader, ReadTrouble> {
-        let file = self.log_file(segment).await?;
-        let mut walk = HeaderWalk::new(file, position, segment.bytes.get(), segment.base_offset);
+        let mut walk = self.walk_from(segment, position).await?;
         match walk.next().await? {
             Walked::Batch { header, .. } => Ok(header),
+            Walked::Damaged(damage) => Err(known_damage(segment, offset, damage)),
             Walked::Bad { position, fault } => Err(damaged(segment, position, offset, fault)),
             Walked::End => Err(damaged(segment, position, offset, BatchFault::Cut)),
         }
@@ -208,16 +217,25 @@ impl<R: Runtime> Log<R> {
     ) -> Result<u64, ReadTrouble> {
         let known = segment.damage.borrow();
         match known.iter().find(|damage| damage.end > position) {
-            Some(damage) if damage.start <= position => {
-                Err(damaged(segment, damage.start, offset, damage.fault))
-            }
+            Some(damage) if damage.start <= position => Err(known_damage(segment, offset, *damage)),
             Some(damage) => Ok(damage.start.0),
             None => Ok(u64::MAX),
         }
     }
 
+    /// Goes from the batch at `position` on to the segment's end, over known damage.
+    pub(super) async fn walk_from(
+        &self,
+        segment: &Segment<R>,
+        position: Position,
+    ) -> Result<HeaderWalk<R::File>, Trouble> {
+        let file = self.log_file(segment).await?;
+        let walk = HeaderWalk::new(file, position, segment.bytes.get(), segment.base_offset);
+        Ok(walk.over(&segment.damage.borrow()))
+    }
+
     /// Finds the first batch whose last offset is not below `offset`, by the index and then from header to header.
-    /// Damage before it is stepped over where the index has an entry behind it.
+    /// Damage before it is stepped over; in a segment that is no longer written to all of it is looked for once it is met.
     pub(super) async fn locate(
         &self,
         segment: &Rc<Segment<R>>,
@@ -231,6 +249,9 @@ impl<R: Runtime> Log<R> {
         let Ok(relative_offset) = u32::try_from(relative_offset) else { return Ok(None) };
         let mut may_rebuild = true;
         loop {
+            if let Some(damage) = segment.damage_of(offset) {
+                return Err(known_damage(segment, offset, damage));
+            }
             match self.locate_by_index(segment, offset, relative_offset).await {
                 Err(LocateTrouble::Index) if may_rebuild => {
                     may_rebuild = false;
@@ -254,10 +275,8 @@ impl<R: Runtime> Log<R> {
             segment.load_indexes(files).await?;
         }
         let floor = segment.floor_of_offset(files, relative_offset).await?;
-        let file = self.log_file(segment).await?;
         let start = floor.entry.map_or(Position(0), |entry| Position(u64::from(entry.position)));
-        let end = segment.bytes.get();
-        let mut walk = HeaderWalk::new(file.clone(), start, end, segment.base_offset);
+        let mut walk = self.walk_from(segment, start).await?;
         let mut is_first = floor.entry.is_some();
         loop {
             match walk.next().await? {
@@ -271,38 +290,37 @@ impl<R: Runtime> Log<R> {
                     }
                 }
                 Walked::End => return Ok(None),
+                Walked::Damaged(_) => is_first = false,
                 Walked::Bad { .. } if is_first => return Err(LocateTrouble::Index),
-                Walked::Bad { position, fault } => {
+                Walked::Bad { .. } => {
                     // The batch looked for may be the one that the next entry is of.
                     if let Some(next) = floor.next {
-                        let behind = Position(u64::from(next.position));
-                        let mut walk = HeaderWalk::new(file, behind, end, segment.base_offset);
+                        let mut walk = self.walk_from(segment, Position(u64::from(next.position))).await?;
                         if let Walked::Batch { header, position } = walk.next().await?
                             && header.base_offset <= offset
                         {
                             return Ok(Some(Located { position, header }));
                         }
                     }
-                    return Err(LocateTrouble::Read(damaged(segment, position, offset, fault)));
+                    return Err(LocateTrouble::Index);
                 }
             }
         }
     }
 
-    /// For a segment whose index can't be trusted even when it was just built: its file can't be what it was.
+    /// For a segment whose index can't be trusted even when it was just built, and for damage in the one that is written to.
     async fn locate_without_index(
         &self,
         segment: &Rc<Segment<R>>,
         offset: Offset,
     ) -> Result<Option<Located>, ReadTrouble> {
-        let file = self.log_file(segment).await?;
-        let mut walk = HeaderWalk::new(file, Position(0), segment.bytes.get(), segment.base_offset);
+        let mut walk = self.walk_from(segment, Position(0)).await?;
         loop {
             match walk.next().await? {
                 Walked::Batch { header, position } if header.last_offset() >= offset => {
                     return Ok(Some(Located { position, header }));
                 }
-                Walked::Batch { .. } => {}
+                Walked::Batch { .. } | Walked::Damaged(_) => {}
                 Walked::End => return Ok(None),
                 Walked::Bad { position, fault } => return Err(damaged(segment, position, offset, fault)),
             }
@@ -335,7 +353,19 @@ pub(super) fn damaged<R: Runtime>(
     offset: Offset,
     fault: BatchFault,
 ) -> ReadTrouble {
-    ReadTrouble::Damaged { file: segment.path(FileKind::Log), position, offset, fault }
+    let file = segment.path(FileKind::Log);
+    ReadTrouble::Damaged { segment: segment.base_offset, file, position, offset, next_offset: None, fault }
+}
+
+fn known_damage<R: Runtime>(segment: &Segment<R>, offset: Offset, damage: Damage) -> ReadTrouble {
+    ReadTrouble::Damaged {
+        segment: segment.base_offset,
+        file: segment.path(FileKind::Log),
+        position: damage.start,
+        offset,
+        next_offset: Some(damage.next_offset),
+        fault: damage.fault,
+    }
 }
 
 pub(super) enum LocateTrouble {

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use super::format::{OffsetEntry, TimeEntry};
@@ -20,6 +22,12 @@ pub struct Damage {
     /// First offset that is there again.
     pub next_offset: Offset,
     pub fault: BatchFault,
+}
+
+impl Damage {
+    pub(super) fn range(&self) -> Range<Position> {
+        self.start..self.end
+    }
 }
 
 /// How a segment is to be scanned.
@@ -54,18 +62,34 @@ pub(super) struct Scanned {
     pub(super) first_timestamp: Option<TimestampMs>,
 }
 
-/// Reads all batches of a segment from where `scanned` stands, checks length, magic, offsets and CRC of each, makes the index entries anew, and gives
-/// every sound batch to `batch`, a control batch with its bytes. Gives way to
-/// others after every chunk.
+/// Scans all of a segment's file from where `scanned` stands. Gives way to others after every chunk.
 pub(super) async fn scan_segment<R: Runtime>(
     runtime: &R,
     file: &R::File,
     rules: ScanRules,
+    scanned: Scanned,
+    batch: impl FnMut(&BatchHeader, Option<Batch<'_>>),
+) -> Result<Scanned, Trouble> {
+    let read = async |position: Position, bytes: usize| {
+        // Past the page cache: where a sync failed and the process then ended, it shows as clean what the disk does not hold.
+        let chunk = file.read_cold(position, bytes).await;
+        runtime.yield_now().await;
+        chunk
+    };
+    scan(read, file.bytes()?, rules, scanned, batch).await
+}
+
+/// Looks at all batches of a segment from where `scanned` stands up to `end`, checks length, magic, offsets and CRC of each, makes the index
+/// entries anew, and gives every sound batch to `batch`, a control batch with its bytes. `read` gives the bytes from a position on, fewer than
+/// it was asked for only at the end of the file.
+pub(super) async fn scan<E>(
+    read: impl AsyncFn(Position, usize) -> Result<Bytes, E>,
+    end: u64,
+    rules: ScanRules,
     mut scanned: Scanned,
     mut batch: impl FnMut(&BatchHeader, Option<Batch<'_>>),
-) -> Result<Scanned, Trouble> {
-    let end = file.bytes()?;
-    let mut chunks = Chunks { runtime, file, chunk: Bytes::new(), start: 0 };
+) -> Result<Scanned, E> {
+    let mut chunks = Chunks { read, chunk: Bytes::new(), start: 0 };
     while scanned.bytes < end {
         let position = scanned.bytes;
         let expected = scanned.next_offset;
@@ -188,14 +212,14 @@ fn bytes_of(header: &BatchHeader) -> usize {
 }
 
 /// The header of the batch at `position` if all of the batch is sound.
-async fn check_batch<R: Runtime>(
-    chunks: &mut Chunks<'_, R>,
+async fn check_batch<E>(
+    chunks: &mut Chunks<impl AsyncFn(Position, usize) -> Result<Bytes, E>>,
     position: u64,
     end: u64,
     rules: &ScanRules,
     expected: Offset,
     gaps_allowed: bool,
-) -> Result<Result<BatchHeader, BatchFault>, Trouble> {
+) -> Result<Result<BatchHeader, BatchFault>, E> {
     let Some(header) = BatchHeader::read(&chunks.exact(position, HEADER_BYTES).await?) else {
         return Ok(Err(BatchFault::Cut));
     };
@@ -223,13 +247,13 @@ async fn check_batch<R: Runtime>(
 }
 
 /// Where the next sound batch behind the bad one at `position` begins, and its base offset.
-async fn find_batch<R: Runtime>(
-    chunks: &mut Chunks<'_, R>,
+async fn find_batch<E>(
+    chunks: &mut Chunks<impl AsyncFn(Position, usize) -> Result<Bytes, E>>,
     position: u64,
     end: u64,
     rules: &ScanRules,
     expected: Offset,
-) -> Result<Option<(u64, Offset)>, Trouble> {
+) -> Result<Option<(u64, Offset)>, E> {
     const MAGIC_AT: u64 = 16;
     // Its length may be right, and then records that look like a batch are not taken for one.
     let skip = BatchHeader::read(&chunks.exact(position, HEADER_BYTES).await?)
@@ -259,16 +283,15 @@ async fn find_batch<R: Runtime>(
 }
 
 /// A file read in chunks, mostly from front to back.
-struct Chunks<'a, R: Runtime> {
-    runtime: &'a R,
-    file: &'a R::File,
+struct Chunks<F> {
+    read: F,
     chunk: Bytes,
     start: u64,
 }
 
-impl<R: Runtime> Chunks<'_, R> {
+impl<E, F: AsyncFn(Position, usize) -> Result<Bytes, E>> Chunks<F> {
     /// `bytes` from `position` on, fewer only at the end of the file; at most a chunk.
-    async fn exact(&mut self, position: u64, bytes: usize) -> Result<Bytes, Trouble> {
+    async fn exact(&mut self, position: u64, bytes: usize) -> Result<Bytes, E> {
         let held = self.held(position);
         if held.len() >= bytes {
             return Ok(held.slice(..bytes));
@@ -279,7 +302,7 @@ impl<R: Runtime> Chunks<'_, R> {
     }
 
     /// Some of the bytes from `position` on, at most `bytes_max`; none only at the end of the file.
-    async fn some(&mut self, position: u64, bytes_max: u64) -> Result<Bytes, Trouble> {
+    async fn some(&mut self, position: u64, bytes_max: u64) -> Result<Bytes, E> {
         let mut held = self.held(position);
         if held.is_empty() {
             self.fill(position).await?;
@@ -296,11 +319,9 @@ impl<R: Runtime> Chunks<'_, R> {
         }
     }
 
-    async fn fill(&mut self, position: u64) -> Result<(), Trouble> {
-        // Past the page cache: where a sync failed and the process then ended, it shows as clean what the disk does not hold.
-        self.chunk = self.file.read_cold(Position(position), CHUNK_BYTES).await?;
+    async fn fill(&mut self, position: u64) -> Result<(), E> {
+        self.chunk = (self.read)(Position(position), CHUNK_BYTES).await?;
         self.start = position;
-        self.runtime.yield_now().await;
         Ok(())
     }
 }

@@ -209,6 +209,31 @@ impl<R: Runtime> Segment<R> {
         is_new && self.times.push(greatest)
     }
 
+    /// The known damage that `offset` is lost with.
+    pub(super) fn damage_of(&self, offset: Offset) -> Option<Damage> {
+        let known = self.damage.borrow();
+        known.iter().find(|damage| damage.first_offset <= offset && offset < damage.next_offset).copied()
+    }
+
+    /// Takes what a look at all batches has found damaged in the place of what was known, tells the operator what is new, and gives how much
+    /// that is.
+    pub(super) fn note_damage(&self, found: Vec<Damage>) -> u64 {
+        let known = self.damage.replace(found);
+        let found = self.damage.borrow();
+        let is_known = |damage: &Damage| known.iter().any(|known| known.range() == damage.range());
+        let mut count = 0;
+        for damage in found.iter().filter(|damage| !is_known(damage)) {
+            let Damage { start, end, first_offset, next_offset, fault } = damage;
+            let file = self.path(FileKind::Log);
+            tracing::error!(
+                file = %file.display(), position = %start, %end, offset = %first_offset, %next_offset,
+                "damaged records, not served: {fault}"
+            );
+            count += 1;
+        }
+        count
+    }
+
     /// Writes the index entries that wait in memory; makes the files when they are missing.
     pub(super) async fn write_indexes(&self, files: &OpenFiles<R>) -> Result<(), Trouble> {
         self.write_index(files, &self.offsets, FileKind::OffsetIndex).await?;

@@ -2,6 +2,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use super::scan::Damage;
 use crate::base::{Offset, Position, Trouble};
 use crate::record::{BatchHeader, HEADER_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC};
 use crate::runtime::File;
@@ -24,6 +25,8 @@ pub enum BatchFault {
         last_offset_delta: i32,
     },
     Crc,
+    /// The disk gives an error instead of the bytes.
+    Unreadable,
     /// The header is sound and the records are not, for the reason given.
     Records(&'static str),
 }
@@ -38,6 +41,7 @@ impl fmt::Display for BatchFault {
                 write!(f, "base offset {base_offset} + {last_offset_delta} where {expected} is expected")
             }
             BatchFault::Crc => f.write_str("the CRC does not match"),
+            BatchFault::Unreadable => f.write_str("the disk cannot read it"),
             BatchFault::Records(reason) => f.write_str(reason),
         }
     }
@@ -72,9 +76,17 @@ pub(super) fn check_header(
 /// One step of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Walked {
-    Batch { header: BatchHeader, position: Position },
+    Batch {
+        header: BatchHeader,
+        position: Position,
+    },
     End,
-    Bad { position: Position, fault: BatchFault },
+    Bad {
+        position: Position,
+        fault: BatchFault,
+    },
+    /// Damage that is known; the walk goes on behind it.
+    Damaged(Damage),
 }
 
 /// Goes from header to header of a segment; the records are not looked at.
@@ -83,6 +95,7 @@ pub(super) struct HeaderWalk<F> {
     position: u64,
     end: u64,
     lowest: Offset,
+    damage: Vec<Damage>,
     chunk: Bytes,
     chunk_start: u64,
 }
@@ -90,7 +103,14 @@ pub(super) struct HeaderWalk<F> {
 impl<F: File> HeaderWalk<F> {
     /// Walks `[position, end)`, which must begin where a batch begins; base offsets below `lowest` are damage.
     pub(super) fn new(file: F, position: Position, end: u64, lowest: Offset) -> HeaderWalk<F> {
-        HeaderWalk { file, position: position.0, end, lowest, chunk: Bytes::new(), chunk_start: 0 }
+        let damage = Vec::new();
+        HeaderWalk { file, position: position.0, end, lowest, damage, chunk: Bytes::new(), chunk_start: 0 }
+    }
+
+    /// Goes over what is known to be damaged: of a batch whose CRC is wrong, the header may be, too.
+    pub(super) fn over(mut self, damage: &[Damage]) -> HeaderWalk<F> {
+        self.damage = damage.to_vec();
+        self
     }
 
     /// The next batch. After `End` or `Bad` it says the same again.
@@ -99,6 +119,13 @@ impl<F: File> HeaderWalk<F> {
         let remaining = self.end.saturating_sub(self.position);
         if remaining == 0 {
             return Ok(Walked::End);
+        }
+        let known =
+            self.damage.iter().find(|damage| damage.start <= position && position < damage.end).copied();
+        if let Some(damage) = known {
+            self.position = damage.end.0;
+            self.lowest = damage.next_offset;
+            return Ok(Walked::Damaged(damage));
         }
         let Some(header) = self.header().await? else {
             return Ok(Walked::Bad { position, fault: BatchFault::Cut });

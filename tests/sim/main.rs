@@ -20,6 +20,7 @@ mod openings;
 mod peers;
 mod rebalances;
 mod retention;
+mod scrubbing;
 mod settings;
 
 use onrush::runtime::sim::{Simulation, seeds};

@@ -9,6 +9,10 @@ keys! {
         "Size of each of a core's journal files, of which there are up to 16 where onrush.durability is disk.";
     "onrush.disk.reserve.bytes", Long, "1073741824", AtLeast(0), ReadOnly, Served,
         "Free bytes of the data folder's file system that producers must leave, at most a tenth of it; below, produce is refused until there is room again.";
+    "onrush.scrub.bytes.per.second", Long, "8388608", AtLeast(0), ClusterWide, Served,
+        "How fast segments that are no longer written to are read again in the background, to find what the disk has damaged; shared out to the cores; 0: not at all.";
+    "onrush.scrub.interval.ms", Long, "604800000", AtLeast(1), ClusterWide, Served,
+        "How long after one round of reading all segments again the next one begins, counted from beginning to beginning.";
     "onrush.cores", String, none, NotEmpty, ReadOnly, Served,
         "Cores to run on, one shard each, such as 0-3 or 0,2; unset: all this process may use.";
     "onrush.memory", Long, "-1", AtLeast(-1), ReadOnly, Served,

@@ -7,7 +7,6 @@
 
 mod groups;
 mod key_map;
-mod pace;
 mod reader;
 mod survival;
 mod swap;
@@ -25,6 +24,7 @@ use super::format::AbortedTransaction;
 use super::index_repair::load_or_rebuild;
 use super::log::Log;
 use super::names::FileKind;
+use super::pace::{Pace, Unwanted};
 use super::read::ReadTrouble;
 use super::segment::Segment;
 use crate::base::{Map, Offset, Position, ProducerId, TimestampMs, Trouble};
@@ -32,14 +32,12 @@ use crate::record::{Batch, BatchHeader, Front, Unreadable};
 use crate::runtime::Runtime;
 
 use groups::{SegmentLengths, group};
-use pace::Unwanted;
 use reader::BatchReader;
 use survival::{Kept, Survival};
 use transactions::{Transactions, control_type};
 use writer::{SegmentWriter, discard};
 
 pub use key_map::KeyMap;
-pub use pace::Pace;
 pub use survival::LastOfProducer;
 
 /// What is to be compacted.
@@ -79,6 +77,8 @@ pub enum CompactTrouble {
     Overtaken,
     /// A batch that cannot be read: nobody knows which keys it holds.
     Damaged {
+        /// Base offset.
+        segment: Offset,
         file: PathBuf,
         position: Position,
     },
@@ -99,7 +99,9 @@ impl From<ReadTrouble> for CompactTrouble {
     fn from(trouble: ReadTrouble) -> CompactTrouble {
         match trouble {
             ReadTrouble::OutOfRange { .. } => CompactTrouble::Overtaken,
-            ReadTrouble::Damaged { file, position, .. } => CompactTrouble::Damaged { file, position },
+            ReadTrouble::Damaged { segment, file, position, .. } => {
+                CompactTrouble::Damaged { segment, file, position }
+            }
             ReadTrouble::Disk(trouble) => CompactTrouble::Disk(trouble),
         }
     }
@@ -110,7 +112,7 @@ impl fmt::Display for CompactTrouble {
         match self {
             CompactTrouble::Unwanted => f.write_str("it was told to end"),
             CompactTrouble::Overtaken => f.write_str("segments have left the log meanwhile"),
-            CompactTrouble::Damaged { file, position } => {
+            CompactTrouble::Damaged { file, position, .. } => {
                 write!(f, "{} has a batch at {position} that cannot be read", file.display())
             }
             CompactTrouble::Disk(trouble) => fmt::Display::fmt(trouble, f),
@@ -262,6 +264,7 @@ impl<R: Runtime> Log<R> {
         for (segment, end_offset) in segments {
             if let Some(damage) = segment.damage.borrow().first() {
                 return Err(CompactTrouble::Damaged {
+                    segment: segment.base_offset,
                     file: segment.path(FileKind::Log),
                     position: damage.start,
                 });

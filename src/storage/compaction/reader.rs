@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use super::super::log::Log;
 use super::super::names::FileKind;
+use super::super::pace::Pace;
 use super::super::segment::Segment;
 use super::CompactTrouble;
-use super::pace::Pace;
 use crate::base::Position;
 use crate::record::{Batch, Front};
 use crate::runtime::{File, Runtime};
@@ -81,6 +81,6 @@ impl<'a, R: Runtime> BatchReader<'a, R> {
 
     pub(super) fn damaged(&self) -> CompactTrouble {
         let (file, position) = (self.segment.path(FileKind::Log), Position(self.position));
-        CompactTrouble::Damaged { file, position }
+        CompactTrouble::Damaged { segment: self.segment.base_offset, file, position }
     }
 }

@@ -222,7 +222,7 @@ impl<R: Runtime> Opening<'_, R> {
                     end = header.next_offset();
                 }
                 Walked::End => return Ok(Some(end)),
-                Walked::Bad { .. } => return Ok(None),
+                Walked::Bad { .. } | Walked::Damaged(_) => return Ok(None),
             }
         }
     }

@@ -35,7 +35,7 @@ pub(super) async fn resume_at<R: Runtime>(
         let header = match walk.next().await? {
             Walked::Batch { header, .. } => header,
             Walked::End if scanned.next_offset == offset => return Ok(Some(scanned)),
-            Walked::End | Walked::Bad { .. } => return Ok(None),
+            Walked::End | Walked::Bad { .. } | Walked::Damaged(_) => return Ok(None),
         };
         if expected_first.take().is_some_and(|expected| header.last_offset() != expected) {
             return Ok(None);

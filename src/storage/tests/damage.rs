@@ -6,7 +6,7 @@ use crate::base::{Offset, Position};
 use crate::runtime::sim::{SimMachine, Simulation, seeds};
 
 /// A log of several segments, all synced, with a producer snapshot of its end if asked for.
-fn build(simulation: &Simulation, machine: &SimMachine, with_snapshot: bool) -> Model {
+pub(super) fn build(simulation: &Simulation, machine: &SimMachine, with_snapshot: bool) -> Model {
     machine.run(simulation, move |runtime| async move {
         let dice = Dice::new(&runtime);
         let log = create(&runtime, small(2500)).await;
@@ -29,7 +29,7 @@ fn build(simulation: &Simulation, machine: &SimMachine, with_snapshot: bool) -> 
     })
 }
 
-fn base_offsets(machine: &SimMachine) -> Vec<i64> {
+pub(super) fn base_offsets(machine: &SimMachine) -> Vec<i64> {
     let names = machine.disk().names(FOLDER);
     let log = |name: &String| match FileKind::parse(name) {
         Some((FileKind::Log, offset)) => Some(offset.0),

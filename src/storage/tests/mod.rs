@@ -11,4 +11,5 @@ mod leftovers;
 mod lost_pages;
 pub mod model;
 mod retention;
+mod scrub;
 mod times;
