@@ -18,7 +18,7 @@ use crate::metadata::{
 use crate::net::accept_connections;
 use crate::router::{METADATA_PARTITION, Router};
 use crate::runtime::{Lane, Listener, Runtime};
-use crate::shard::{AppendRefusal, FolderCheckpoints, QueryRefusal};
+use crate::shard::{AppendRefusal, AtDamage, FolderCheckpoints, QueryRefusal};
 use crate::storage::format::OffsetCheckpoint;
 use crate::storage::{FolderStart, FolderTrouble, LogFolder, replay_journals};
 
@@ -185,7 +185,7 @@ async fn load_metadata<R: Runtime>(router: &Rc<Router<R>>) -> Result<(), StartRe
     shard.host_metadata_log(METADATA_PARTITION);
     let mut records: Vec<(Offset, Record)> = Vec::new();
     let mut refusal = None;
-    let read = shard.read_records(METADATA_PARTITION, |offset, _, value| {
+    let read = shard.read_records(METADATA_PARTITION, AtDamage::Refuse, |offset, _, value| {
         match Record::decode(value.unwrap_or_default()) {
             Ok(record) => records.push((offset, record)),
             Err(error) => refusal = refusal.take().or(Some(StartRefusal::MetadataRecord { offset, error })),

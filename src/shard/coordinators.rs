@@ -11,6 +11,7 @@ use futures_lite::future;
 use super::Shard;
 use super::completion::{Bell, Completer, completion};
 use super::data_plane::{AppendOrder, AppendRefusal, QueryRefusal};
+use super::read_records::AtDamage;
 use super::settings::FOR_EVER;
 use crate::base::{LeaderEpoch, Monotonic, PartitionIndex, TopicId, TopicName, TopicPartition};
 use crate::group::{
@@ -147,7 +148,7 @@ impl<R: Runtime> Shard<R> {
 
     async fn replay_groups(self: &Rc<Self>, coordinator: &GroupCoordinator) -> Result<(), QueryRefusal> {
         let mut malformed = 0;
-        let read = self.read_records(coordinator.partition, |_, key, value| {
+        let read = self.read_records(coordinator.partition, AtDamage::PassOver, |_, key, value| {
             let Some(key) = key else { return };
             malformed += usize::from(coordinator.machine.borrow_mut().replay(key, value).is_err());
         });

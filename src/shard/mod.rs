@@ -54,6 +54,7 @@ pub use log_limiter::LogLimiter;
 pub use offsets::{FoundTimestamp, OffsetQuery, OffsetSearch};
 pub use producer_ids::ProducerIds;
 pub use read::{Read, ReadOrder, SharedRead};
+pub use read_records::AtDamage;
 pub use replica::Replica;
 pub use request_memory::{RequestMemory, SMALL_FRAME_BYTES_MAX};
 pub use settings::{FOR_EVER, connection_idle_max, produce_rules};

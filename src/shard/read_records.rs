@@ -7,9 +7,19 @@ use super::data_plane::QueryRefusal;
 use crate::base::{Offset, TopicPartition};
 use crate::record::Batches;
 use crate::runtime::{File, Runtime};
+use crate::storage::ReadTrouble;
 
 /// Bytes read at a time.
 const READ_BYTES: u64 = 1024 * 1024;
+
+/// What becomes of a reading that meets damaged records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AtDamage {
+    /// It ends: what follows means nothing without them.
+    Refuse,
+    /// It goes on behind them where that is known, with a line in the log.
+    PassOver,
+}
 
 impl<R: Runtime> Shard<R> {
     /// Gives every record from the log start up to the high watermark of now: offset, key, value. Control batches are left out.
@@ -17,6 +27,7 @@ impl<R: Runtime> Shard<R> {
     pub async fn read_records(
         self: &Rc<Self>,
         partition: TopicPartition,
+        at_damage: AtDamage,
         mut take: impl FnMut(Offset, Option<&[u8]>, Option<&[u8]>),
     ) -> Result<(), QueryRefusal> {
         let replica = self.open_replica_of(partition).await?;
@@ -25,9 +36,18 @@ impl<R: Runtime> Shard<R> {
             let rules = replica.rules.borrow();
             (rules.log_start_offset(), rules.high_watermark())
         };
-        while from < end {
-            let found =
-                log.read(from, end, READ_BYTES, true).await.map_err(|trouble| self.log_refusal(&trouble))?;
+        let mut looked_at = None;
+        'reading: while from < end {
+            let found = match log.read(from, end, READ_BYTES, true).await {
+                Err(ReadTrouble::Damaged { next_offset: Some(next), .. })
+                    if at_damage == AtDamage::PassOver && next > from =>
+                {
+                    tracing::error!(topic = %replica.topic_name, offset = %from, next_offset = %next, "damaged records are passed over");
+                    from = next;
+                    continue;
+                }
+                found => found.map_err(|trouble| self.log_refusal(&trouble))?,
+            };
             let Some(slice) = found.slice else { break };
             let bytes = usize::try_from(slice.bytes).expect("a slice is as large as was asked for");
             let bytes = slice
@@ -37,12 +57,22 @@ impl<R: Runtime> Shard<R> {
                 .map_err(|trouble| self.read_failed(&trouble))?;
             let before = from;
             for batch in Batches::new(&bytes) {
+                let base_offset = batch.header.base_offset;
+                if !batch.crc_matches() {
+                    // Its header may be wrong, too: only a look at the whole segment tells where the log goes on.
+                    let is_met_again = looked_at.replace(base_offset) == Some(base_offset);
+                    if is_met_again || !self.find_damage(&replica, base_offset, f64::MAX).await {
+                        tracing::error!(topic = %replica.topic_name, offset = %base_offset, "the CRC of a batch does not match");
+                        return Err(QueryRefusal::CorruptMessage);
+                    }
+                    continue 'reading;
+                }
                 from = from.max(batch.header.next_offset());
                 if batch.header.is_control() {
                     continue;
                 }
                 let Ok(unpacked) = batch.unpack() else {
-                    tracing::warn!(topic = %replica.topic_name, offset = %batch.header.base_offset, "a batch cannot be unpacked");
+                    tracing::warn!(topic = %replica.topic_name, offset = %base_offset, "a batch cannot be unpacked");
                     continue;
                 };
                 for record in unpacked.records().map_while(Result::ok) {

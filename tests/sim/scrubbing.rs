@@ -5,7 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use kafka_protocol::messages::DeleteTopicsRequest;
+use kafka_protocol::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
+use kafka_protocol::messages::{
+    DeleteTopicsRequest, FindCoordinatorRequest, GroupId, OffsetCommitRequest, OffsetFetchRequest,
+};
+use kafka_protocol::protocol::StrBytes;
 use onrush::runtime::Runtime;
 use onrush::runtime::sim::{SimMachine, SimRuntime};
 use tracing::span::{Attributes, Id, Record};
@@ -21,6 +28,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("log.index.interval.bytes", "0"),
     ("log.index.size.max.bytes", "100"),
     ("log.initial.task.delay.ms", "0"),
+    ("log.cleaner.enable", "false"),
+    ("offsets.topic.num.partitions", "1"),
     ("onrush.scrub.interval.ms", "60000"),
 ];
 const INTERVAL: Duration = Duration::from_secs(61);
@@ -164,5 +173,62 @@ fn a_topic_that_goes_and_a_broker_that_stops_in_the_middle_of_it_are_no_fault() 
         }
         broker.stop(simulation).expect("a broker without trouble stops in order");
         assert_eq!(reports.count(), 0);
+    });
+}
+
+async fn commit(client: &mut Client, offset: i64) -> bool {
+    let partition = OffsetCommitRequestPartition::default().with_committed_offset(offset);
+    let topic =
+        OffsetCommitRequestTopic::default().with_name(topic_name("lines")).with_partitions(vec![partition]);
+    let request = OffsetCommitRequest::default()
+        .with_group_id(GroupId(StrBytes::from_static_str("readers")))
+        .with_generation_id_or_member_epoch(-1)
+        .with_topics(vec![topic]);
+    let answer = client.call(8, &request).await.expect("the broker runs");
+    answer.topics[0].partitions[0].error_code == 0
+}
+
+async fn committed(client: &mut Client) -> Answer<i64> {
+    let topic =
+        OffsetFetchRequestTopic::default().with_name(topic_name("lines")).with_partition_indexes(vec![0]);
+    let request = OffsetFetchRequest::default()
+        .with_group_id(GroupId(StrBytes::from_static_str("readers")))
+        .with_topics(Some(vec![topic]));
+    let answer = client.call(7, &request).await.expect("the broker runs");
+    match answer.error_code {
+        0 => Answer::Done(answer.topics[0].partitions[0].committed_offset),
+        code => Answer::Refused(code),
+    }
+}
+
+#[test]
+fn groups_outlive_damage_in_the_log_of_their_offsets() {
+    for_each_seed(5, |simulation| {
+        let machine = simulation.machine("broker");
+        let chance = simulation.client();
+        let settings = [SETTINGS, &[("onrush.scrub.bytes.per.second", "0")]].concat();
+        let broker = SimBroker::start(&machine, 2, &settings);
+        simulation.block_on(async {
+            let mut client = connect(&chance, &machine).await;
+            let group = FindCoordinatorRequest::default().with_key(StrBytes::from_static_str("readers"));
+            client.call(3, &group).await.expect("the broker runs");
+            for offset in 0..40 {
+                while !commit(&mut client, offset).await {}
+            }
+        });
+        let segments = segments(&machine, "__consumer_offsets-0");
+        let (_, file) = &segments[chance.random() as usize % (segments.len() - 1)];
+        machine.disk().rot(file, if chance.random() % 2 == 0 { 9 } else { 64 }, 1);
+        match chance.random() % 2 {
+            0 => machine.crash(),
+            _ => broker.stop(simulation).expect("a broker without trouble stops in order"),
+        }
+        let _broker = SimBroker::start(&machine, 2, &settings);
+        simulation.run_for(Duration::from_secs(2));
+        simulation.block_on(async {
+            let mut client = connect(&chance, &machine).await;
+            assert_eq!(committed(&mut client).await, Answer::Done(39));
+            assert!(commit(&mut client, 40).await);
+        });
     });
 }
