@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 use bytes::Bytes;
 
@@ -14,11 +15,12 @@ enum Change {
     Truncate { bytes: usize },
 }
 
-/// One file: what readers see, what the platter holds, and the changes between the two, oldest first.
+/// One file: what readers see, what the platter holds, and the changes between the two, oldest first. A copy shares its bytes until
+/// either changes.
 #[derive(Clone, Default)]
 pub(super) struct Content {
-    seen: Vec<u8>,
-    durable: Vec<u8>,
+    seen: Rc<Vec<u8>>,
+    durable: Rc<Vec<u8>>,
     pending: VecDeque<(u64, Change)>,
     /// Writes past the page cache that the disk has and has not said are done: number, position, data.
     durable_writes: Vec<(u64, usize, Bytes)>,
@@ -47,7 +49,7 @@ impl Content {
     }
 
     pub(super) fn write(&mut self, position: usize, data: Bytes) {
-        put(&mut self.seen, position, &data);
+        put(Rc::make_mut(&mut self.seen), position, &data);
         self.push(Change::Write { position, data });
     }
 
@@ -62,20 +64,20 @@ impl Content {
     /// The disk has done what it was given.
     pub(super) fn end_durable_write(&mut self, number: u64) {
         if let Some((position, data)) = self.take_durable_write(number) {
-            put(&mut self.seen, position, &data);
-            put(&mut self.durable, position, &data);
+            put(Rc::make_mut(&mut self.seen), position, &data);
+            put(Rc::make_mut(&mut self.durable), position, &data);
         }
     }
 
     /// The write has failed, or nobody will know: any of its sectors are on the disk.
     pub(super) fn tear_durable_write(&mut self, number: u64, random: &Random) {
         if let Some(write) = self.take_durable_write(number) {
-            tear(&mut self.durable, std::slice::from_ref(&write), random);
+            tear(Rc::make_mut(&mut self.durable), std::slice::from_ref(&write), random);
             let (position, data) = write;
             let end = (position + data.len()).min(self.durable.len());
             if position < end {
                 let torn = self.durable[position..end].to_vec();
-                put(&mut self.seen, position, &torn);
+                put(Rc::make_mut(&mut self.seen), position, &torn);
             }
         }
     }
@@ -93,7 +95,7 @@ impl Content {
     }
 
     pub(super) fn truncate(&mut self, bytes: usize) {
-        self.seen.resize(bytes, 0);
+        Rc::make_mut(&mut self.seen).resize(bytes, 0);
         self.push(Change::Truncate { bytes });
     }
 
@@ -111,7 +113,7 @@ impl Content {
     pub(super) fn sync(&mut self, mark: u64) {
         let synced = self.pending.partition_point(|(sequence, _)| *sequence < mark);
         for (_, change) in self.pending.drain(..synced) {
-            change.apply(&mut self.durable);
+            change.apply(Rc::make_mut(&mut self.durable));
         }
     }
 
@@ -126,7 +128,7 @@ impl Content {
         if !self.has_lost_pages {
             return Cow::Borrowed(&self.seen);
         }
-        let mut bytes = self.durable.clone();
+        let mut bytes = self.durable.to_vec();
         for (_, change) in &self.pending {
             change.apply(&mut bytes);
         }
@@ -135,7 +137,7 @@ impl Content {
 
     pub(super) fn drop_clean_pages(&mut self) {
         if self.has_lost_pages {
-            self.seen = self.written_back().into_owned();
+            self.seen = Rc::new(self.written_back().into_owned());
             self.has_lost_pages = false;
         }
     }
@@ -145,7 +147,7 @@ impl Content {
         for at in position..position.saturating_add(bytes).min(self.seen.len().max(self.durable.len())) {
             let flip = 1 << random.below(8);
             for content in [&mut self.seen, &mut self.durable] {
-                if let Some(byte) = content.get_mut(at) {
+                if let Some(byte) = Rc::make_mut(content).get_mut(at) {
                     *byte ^= flip;
                 }
             }
@@ -164,17 +166,17 @@ impl Content {
             match change {
                 Change::Write { position, data } => writes.push((position, data)),
                 Change::Truncate { bytes } => {
-                    tear(&mut self.durable, &std::mem::take(&mut writes), random);
+                    tear(Rc::make_mut(&mut self.durable), &std::mem::take(&mut writes), random);
                     truncation_kept = random.chance(1, 2);
                     if !truncation_kept {
                         break;
                     }
-                    self.durable.resize(bytes, 0);
+                    Rc::make_mut(&mut self.durable).resize(bytes, 0);
                 }
             }
         }
         if truncation_kept {
-            tear(&mut self.durable, &writes, random);
+            tear(Rc::make_mut(&mut self.durable), &writes, random);
         }
         self.seen = self.durable.clone();
         self.has_lost_pages = false;
