@@ -193,6 +193,8 @@ pub trait File: Clone + 'static {
     fn sync_file_system(&self) -> impl Future<Output = Result<(), Trouble>>;
     /// Cuts the file to `bytes`. Never on a file that was served.
     fn truncate(&self, bytes: u64) -> impl Future<Output = Result<(), Trouble>>;
+    /// Says that the file was last written to at `modified`, by the wall clock, until it is written to again.
+    fn set_modified(&self, modified: TimestampMs) -> impl Future<Output = Result<(), Trouble>>;
     /// Reserves blocks for `[0, bytes)` without changing the length; a hint, silently without effect where not supported.
     fn preallocate(&self, bytes: u64) -> impl Future<Output = Result<(), Trouble>>;
     /// Whether all of the range is in the page cache, so that sending it does not wait for the disk.

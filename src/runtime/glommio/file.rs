@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use glommio::GlommioError;
@@ -15,7 +16,7 @@ use glommio::io::{BufferedFile, ReadResult};
 
 use super::Shard;
 use super::system_calls;
-use crate::base::{Position, Trouble, WRITE_CALL_BYTES_MAX};
+use crate::base::{Position, TimestampMs, Trouble, WRITE_CALL_BYTES_MAX};
 use crate::runtime::{File, Open};
 
 /// The unit of O_DIRECT: position, length and memory are multiples of it (block size of ext4 and XFS; disks ask for less).
@@ -297,6 +298,13 @@ impl File for GlommioFile {
         let file = self.duplicate("truncate")?;
         let cut = self.0.shard.blocking.run(move || file.set_len(bytes));
         cut.await.map_err(|cause| self.trouble("truncate", cause))
+    }
+
+    async fn set_modified(&self, modified: TimestampMs) -> Result<(), Trouble> {
+        let file = self.duplicate("set time of")?;
+        let modified = UNIX_EPOCH + Duration::from_millis(u64::try_from(modified.0).unwrap_or(0));
+        let set = self.0.shard.blocking.run(move || file.set_modified(modified));
+        set.await.map_err(|cause| self.trouble("set time of", cause))
     }
 
     async fn preallocate(&self, bytes: u64) -> Result<(), Trouble> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::base::{Position, Trouble, WRITE_CALL_BYTES_MAX};
+use crate::base::{Position, TimestampMs, Trouble, WRITE_CALL_BYTES_MAX};
 
 use super::super::{DURABLE_UNIT_BYTES, File, Lane, Mistake};
 use super::disk::{DiskFault, DiskOperation, Residency, error};
@@ -303,6 +303,14 @@ impl File for SimFile {
                 Ok(())
             })
             .await
+    }
+
+    async fn set_modified(&self, modified: TimestampMs) -> Result<(), Trouble> {
+        self.check_may_write(DiskOperation::Write)?;
+        self.check_alive("set time of")?;
+        let OpenFile { world, owner, inode, .. } = &*self.open;
+        world.with_disk(owner.machine, |disk| disk.touch(*inode, modified));
+        Ok(())
     }
 
     async fn preallocate(&self, _bytes: u64) -> Result<(), Trouble> {

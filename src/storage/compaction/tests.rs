@@ -378,6 +378,30 @@ fn segments_that_leave_the_log_meanwhile_end_its_compaction() {
 }
 
 #[test]
+fn a_compacted_segment_was_last_written_to_when_the_newest_of_the_old_ones_was() {
+    let simulation = Simulation::new(1);
+    let machine = simulation.machine("broker");
+    let stepping = machine.clone();
+    machine.run(&simulation, |runtime| async move {
+        let dice = Dice::new(&runtime);
+        let log = create(&runtime, settings()).await;
+        let mut naive = Naive::default();
+        append_some(&log, &mut naive, &dice, 1_000_000).await;
+        let modified =
+            |log: &Log<SimRuntime>| log.segments().iter().map(|it| it.modified).collect::<Vec<_>>();
+        let closed = log.segment_count() - 1;
+        let newest = modified(&log)[..closed].iter().max().copied();
+        stepping.step_wall_clock(5_000);
+        compact(&runtime, &log, &order(&log, Offset::ZERO, 1_000_100), 100).await.unwrap();
+        assert_eq!(modified(&log)[..log.segment_count() - 1].iter().max().copied(), newest);
+        log.sync().await.unwrap();
+        let known = OpenLog { recovery_point: log.log_end_offset(), ..UNCLEAN };
+        let Reopened { log, .. } = open(&runtime, settings(), known).await;
+        assert_eq!(modified(&log)[..log.segment_count() - 1].iter().max().copied(), newest, "after a start");
+    });
+}
+
+#[test]
 fn the_last_batch_of_a_producer_keeps_its_header() {
     let simulation = Simulation::new(1);
     let machine = simulation.machine("broker");

@@ -100,6 +100,7 @@ impl<R: Runtime> SegmentWriter<R> {
         self.write_waiting().await?;
         self.segment.finish_indexes_to(&self.offsets, &self.times).await?;
         self.segment.modified.set(modified);
+        self.log.set_modified(modified).await?;
         self.segment.synced_bytes.set(self.segment.bytes.get());
         for file in [&self.log, &self.offsets, &self.times] {
             file.sync().await?;
