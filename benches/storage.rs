@@ -34,7 +34,7 @@ fn batch(base_offset: i64, bytes: usize) -> LogBatch {
     let bytes = builder.finish();
     let header = BatchHeader::read(&bytes).expect("a whole batch");
     let stamp = stamp(header.base_offset, header.batch_length, LeaderEpoch(0));
-    LogBatch { stamp, rest: bytes.slice(STAMP_BYTES..), header }
+    LogBatch { stamp, rest: bytes.slice(STAMP_BYTES..), header, aborted: None }
 }
 
 async fn new_log(runtime: &GlommioRuntime, folder: PathBuf) -> Log<GlommioRuntime> {

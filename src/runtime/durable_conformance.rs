@@ -8,7 +8,7 @@ use futures_lite::future::poll_once;
 
 use super::conformance::{Dialer, file_with, pattern};
 use super::{File, Open, Runtime};
-use crate::base::{Position, ShardId};
+use crate::base::{Position, ShardId, TimestampMs};
 
 pub async fn a_durable_write_is_there_with_zeros_behind_it<R: Runtime, D: Dialer>(
     runtime: R,
@@ -114,11 +114,15 @@ pub async fn files_synced_together_are_as_they_were<R: Runtime, D: Dialer>(
     runtime.sync_together(&files, &[&folder]).await.unwrap();
     runtime.sync_together(&files[..1], &[]).await.unwrap();
     runtime.sync_together(&[], &[&folder]).await.unwrap();
-    for file in files {
+    for file in &files {
         assert_eq!(file.read_at(Position(0), content.len()).await.unwrap(), content);
     }
     let missing = runtime.sync_together(&[], &[&folder.join("missing")]).await;
     assert!(missing.is_err_and(|trouble| trouble.is_not_found()));
+    files[0].set_modified(TimestampMs(1_700_000_000_123)).await.unwrap();
+    files[0].sync().await.unwrap();
+    let entries = runtime.list_folder(&folder).await.unwrap();
+    assert!(entries.iter().any(|entry| entry.modified == TimestampMs(1_700_000_000_123)));
 }
 
 /// Whether the system that the test runs on offers what a witness takes.

@@ -8,16 +8,23 @@ pub enum Crossing {
     SegmentRolled,
     /// A commit window was made durable by the journal alone.
     WindowJournaled,
-    /// A commit window was made durable by syncing the segments it was written to.
+    /// A commit window was made durable by syncing the segments it was written to, because its shares were large.
     WindowWrittenThrough,
-    /// A commit window was made durable in part by the journal, in part by syncing segments.
+    /// Of a commit window the large shares were made durable by syncing their segments, the small ones by the journal.
     WindowMixed,
+    /// A commit window, or a part of it, was made durable by syncing segments because their names were new, or the journal had no
+    /// room.
+    WindowOfNewNames,
     /// The segments of a unit of the journal are synced, and its file is free to be written over.
     JournalRecycled,
     /// A start has written to segments what stood in a journal.
     JournalReplayed,
     /// A start has found that all that stands in a journal is in its segments already.
     JournalWitnessed,
+    /// A compacted segment is written and synced, and is about to take the place of others.
+    SwapBegun,
+    /// A compacted segment has taken the place of others.
+    SwapEnded,
     /// A write found no room. Counted by the simulated disk.
     DiskFull,
     /// A sync in the background lane has failed. Counted by the simulated disk.
@@ -44,4 +51,6 @@ pub enum Mistake {
     FailedSyncForgotten,
     /// Witnesses outlive a power cut. Made by the simulated machine.
     WitnessOutlivesPower,
+    /// The generations of a journal file's windows are not compared, so old ones behind the new end are taken for new.
+    GenerationUnchecked,
 }

@@ -178,7 +178,7 @@ fn last_of_producers<R: Runtime>(replica: &Replica<R>) -> Map<ProducerId, LastOf
     replica.rules.borrow().producer_snapshot().into_iter().map(last).collect()
 }
 
-fn stored_aborted(known: &crate::partition::AbortedTransaction) -> format::AbortedTransaction {
+pub(super) fn stored_aborted(known: &crate::partition::AbortedTransaction) -> format::AbortedTransaction {
     format::AbortedTransaction {
         producer_id: known.producer_id,
         first_offset: known.first_offset,

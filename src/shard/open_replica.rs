@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::Shard;
+use super::compaction::stored_aborted;
 use super::replica::{Opening, Replica};
 use super::settings::{log_settings, producer_limits};
 use crate::base::{Offset, Trouble};
@@ -95,6 +96,7 @@ impl<R: Runtime> Shard<R> {
         let known = self.known_of_log(replica);
         let now = self.runtime.wall_clock();
         let mut rules = Partition::new(limits);
+        let mut replay_start = Offset::ZERO;
         let opened = Log::open(
             self.runtime.clone(),
             self.open_files.clone(),
@@ -103,7 +105,10 @@ impl<R: Runtime> Shard<R> {
             settings,
             known,
             |replayed| match replayed {
-                Replayed::Start(start) => rules = Partition::recover(recovered(start), limits, now),
+                Replayed::Start(start) => {
+                    replay_start = start.replay_start_offset;
+                    rules = Partition::recover(recovered(start), limits, now);
+                }
                 Replayed::Batch { header, control } => {
                     rules.replay(header, control.and_then(|batch| end_marker(&batch)).as_ref(), now);
                 }
@@ -115,6 +120,10 @@ impl<R: Runtime> Shard<R> {
                     tracing::warn!(folder = %replica.folder.display(), "{repair}");
                 }
                 rules.finish_recovery(opened.log_start_offset, opened.log_end_offset);
+                if !known.was_clean || opened.log_end_offset > replay_start {
+                    let aborted: Vec<_> = rules.aborted_transactions().iter().map(stored_aborted).collect();
+                    log.restore_aborted(replay_start, &aborted).await?;
+                }
                 Ok((log, rules))
             }
             Err(OpenTrouble::NoFolder) => self.create_log(replica).await,

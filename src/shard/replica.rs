@@ -10,11 +10,12 @@ use super::signal::Signal;
 use crate::base::{LeaderEpoch, Monotonic, Offset, TimestampMs, TopicName, TopicPartition};
 use crate::config::TopicConfig;
 use crate::partition::{
-    AppendError, AppendOrigin, AppendPlan, Partition, ProduceWait, ProducerLimits, ProducerSnapshotEntry,
-    WaitState,
+    AppendError, AppendOrigin, AppendPlan, CompletedTransaction, Partition, ProduceWait, ProducerLimits,
+    ProducerSnapshotEntry, WaitState,
 };
 use crate::record::{CheckedBatch, STAMP_BYTES, stamp};
 use crate::runtime::Runtime;
+use crate::storage::format::AbortedTransaction;
 use crate::storage::{ClosedLog, Log, LogBatch};
 
 /// How far a replica's files have been opened.
@@ -195,7 +196,7 @@ impl<R: Runtime> Replica<R> {
                 let duplicate_timestamp = Some(timestamp);
                 (Ticket::Planned(Planned { base_offset, last_offset, duplicate_timestamp, wait }), false)
             }
-            Ok(AppendPlan::Append { base_offset, last_offset, leader_epoch, completed: _ }) => {
+            Ok(AppendPlan::Append { base_offset, last_offset, leader_epoch, completed }) => {
                 let mut header = batch.header;
                 header.base_offset = base_offset;
                 header.leader_epoch = leader_epoch;
@@ -203,6 +204,7 @@ impl<R: Runtime> Replica<R> {
                     stamp: stamp(base_offset, header.batch_length, leader_epoch),
                     rest: batch.bytes.slice(STAMP_BYTES..),
                     header,
+                    aborted: completed.filter(|completed| !completed.committed).map(stored_abort),
                 });
                 let wait = self.wait_until_durable(&rules, last_offset.next());
                 (Ticket::Planned(Planned { base_offset, last_offset, duplicate_timestamp: None, wait }), true)
@@ -270,5 +272,15 @@ impl<R: Runtime> Replica<R> {
         }
         rules.take_offline();
         self.purgatory.release(&rules);
+    }
+}
+
+/// The entry of a transaction that was just aborted.
+fn stored_abort(completed: CompletedTransaction) -> AbortedTransaction {
+    AbortedTransaction {
+        producer_id: completed.producer_id,
+        first_offset: completed.first_offset,
+        last_offset: completed.last_offset,
+        last_stable_offset: completed.last_stable_offset,
     }
 }

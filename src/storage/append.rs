@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
+use super::format::AbortedTransaction;
 use super::log::{Inner, Log};
 use super::marks::Mark;
 use super::names::FileKind;
@@ -22,6 +23,8 @@ pub struct LogBatch {
     pub rest: Bytes,
     /// With base offset and leader epoch as stamped.
     pub header: BatchHeader,
+    /// Of a marker: the transaction that it aborts.
+    pub aborted: Option<AbortedTransaction>,
 }
 
 /// What an append has done.
@@ -170,14 +173,20 @@ impl<R: Runtime> Log<R> {
         segment.modified.set(self.0.runtime.wall_clock());
         self.0.log_end_offset.set(end);
         self.0.marks.borrow_mut().add(Mark { offset: end, segment: segment.base_offset, position });
-        if entries_wait {
-            match segment.write_indexes(&self.0.files).await {
-                // The batches are in the log; the entries wait on in memory, with the next ones, for room.
-                Err(trouble) if trouble.is_disk_full() => {}
-                written => written?,
-            }
+        for aborted in batches.iter().filter_map(|batch| batch.aborted) {
+            self.note_aborted(segment, aborted);
         }
-        Ok(())
+        let indexed = async {
+            if entries_wait {
+                segment.write_indexes(&self.0.files).await?;
+            }
+            self.write_aborted().await
+        };
+        match indexed.await {
+            // The batches are in the log; the entries wait on in memory, with the next ones, for room.
+            Err(trouble) if trouble.is_disk_full() => Ok(()),
+            written => written,
+        }
     }
 
     /// Begins a new segment at the log end unless the newest one is empty: what stands in the old one can then be retired.
@@ -202,6 +211,11 @@ impl<R: Runtime> Log<R> {
     async fn roll_at(&self, base_offset: Offset) -> Result<Rc<Segment<R>>, Trouble> {
         let old = self.active();
         old.finish_indexes(&self.0.files).await?;
+        if self.settings().gaps_allowed {
+            // Where compaction leaves gaps, a start could not tell a batch that was lost before the next segment from one that was taken.
+            self.sync().await?;
+            self.check_online("roll")?;
+        }
         let next = self.begin_segment(base_offset).await?;
         self.0.runtime.crossed(Crossing::SegmentRolled);
         self.0.unsynced_indexes.borrow_mut().push(old);
@@ -214,6 +228,8 @@ impl<R: Runtime> Log<R> {
         let segment = Rc::new(Segment::new(runtime, folder.clone(), base_offset, &self.settings()));
         self.0.folder_is_dirty.set(true);
         let file = runtime.open(&segment.path(FileKind::Log), Open::Replace).await?;
+        // A sync that began meanwhile has not seen the name.
+        self.0.folder_is_dirty.set(true);
         files.put(&segment.log, file);
         self.mark_dirty(&segment);
         self.0.segments.borrow_mut().push_back(segment.clone());

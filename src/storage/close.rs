@@ -128,6 +128,7 @@ impl<'a, R: Runtime> Closing<'a, R> {
         let active = self.log.active();
         active.finish_indexes(files).await?;
         unsynced_indexes.borrow_mut().push(active);
+        self.log.sync_aborted().await?;
         self.has_new_snapshot = self.log.newest_snapshot() != Some(self.end);
         if !self.has_new_snapshot {
             return Ok(None);

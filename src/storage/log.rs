@@ -13,6 +13,7 @@ use super::names::{FileKind, PARTITION_METADATA};
 use super::open_files::OpenFiles;
 use super::segment::Segment;
 use super::settings::LogSettings;
+use super::transaction_index::AbortedEntries;
 use super::turn::Turn;
 use crate::base::{Offset, Position, TopicId, Trouble};
 use crate::runtime::{File, Open, Runtime};
@@ -52,6 +53,11 @@ pub(super) struct Inner<R: Runtime> {
     /// Finished segments whose indexes may not outlive a power cut.
     pub(super) unsynced_indexes: RefCell<Vec<Rc<Segment<R>>>>,
     pub(super) index_sync_turn: Turn,
+    /// Of transaction indexes, what is not written or not synced, and whose turn it is to do so.
+    pub(super) aborted: RefCell<AbortedEntries<R>>,
+    pub(super) aborted_turn: Turn,
+    /// There is a transaction index, or there was one.
+    pub(super) has_aborted: Cell<bool>,
     pub(super) sync_turn: Turn,
     /// Whose turn it is to take segments out of the log or to put others in their place.
     pub(super) names_turn: Turn,
@@ -125,6 +131,9 @@ impl<R: Runtime> Log<R> {
             dirty: RefCell::new(Vec::new()),
             unsynced_indexes: RefCell::new(Vec::new()),
             index_sync_turn: Turn::default(),
+            aborted: RefCell::default(),
+            aborted_turn: Turn::default(),
+            has_aborted: Cell::new(false),
             sync_turn: Turn::default(),
             names_turn: Turn::default(),
             replacements: Cell::new(0),

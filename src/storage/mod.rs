@@ -28,6 +28,7 @@ mod small_file;
 mod sparse_index;
 mod state_files;
 mod together;
+mod transaction_index;
 mod turn;
 mod walk;
 

@@ -119,6 +119,7 @@ impl<R: Runtime> Log<R> {
         file.sync().await?;
         active.take_over(scanned);
         active.write_indexes(files).await?;
+        self.cut_transaction_index(active.base_offset, end).await?;
         runtime.sync_folder(folder).await?;
         self.set_ends(end);
         Ok(end)

@@ -105,7 +105,7 @@ impl<R: Runtime> Log<R> {
         Ok(Some((segment, ended)))
     }
 
-    fn holds(&self, segment: &Rc<Segment<R>>) -> bool {
+    pub(super) fn holds(&self, segment: &Rc<Segment<R>>) -> bool {
         self.segment_of(segment.base_offset).is_some_and(|held| Rc::ptr_eq(&held, segment))
     }
 

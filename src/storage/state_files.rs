@@ -12,7 +12,7 @@ const SNAPSHOTS_KEPT: usize = 2;
 
 impl<R: Runtime> Log<R> {
     /// Writes what the partition remembers of its producers at `offset`, which must be durable: the next start takes a
-    /// snapshot as proof that what lies before it had been synced, indexes of ended segments too, and reads from there on. Off
+    /// snapshot as proof that what lies before it had been synced, indexes of ended segments and of transactions too, and reads from there on. Off
     /// the append path; a second call waits for the first. Older snapshots go.
     pub async fn write_producer_snapshot(
         &self,
@@ -26,6 +26,7 @@ impl<R: Runtime> Log<R> {
         );
         let _turn = self.0.snapshot_turn.take().await;
         self.sync_indexes().await?;
+        self.sync_aborted().await?;
         let Inner { runtime, folder, .. } = &*self.0;
         write_small(runtime, &FileKind::ProducerSnapshot.path(folder, offset), encode_snapshot(entries))
             .await?;

@@ -44,6 +44,7 @@ const TESTS: &[(&str, Body)] = &[
     ("java::console_tools_read_what_they_wrote", java::console_tools_read_what_they_wrote),
     ("java::kafkas_tool_changes_settings", java::kafkas_tool_changes_settings),
     ("kafka_files::dump_log_reads_our_files", kafka_files::dump_log_reads_our_files),
+    ("kafka_files::dump_log_reads_what_was_cleaned", kafka_files::dump_log_reads_what_was_cleaned),
     ("compaction::we_keep_what_kafka_keeps", compaction::we_keep_what_kafka_keeps),
     ("kafka_files::a_folder_moves_from_kafka_and_back", kafka_files::a_folder_moves_from_kafka_and_back),
 ];

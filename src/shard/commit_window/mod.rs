@@ -279,7 +279,8 @@ async fn commit<R: Runtime>(
     let (taken, journaling) = window.write(&parts);
     let (to_journal, to_sync) = shares.split_at_mut(taken);
     to_sync.iter_mut().for_each(|share| share.placed = None);
-    note_ways(shard, to_journal.len(), to_sync.len());
+    let large = to_sync.iter().filter(|share| share.bytes() >= written_through_from).count();
+    note_ways(shard, to_journal.len(), to_sync.len(), large);
     let mut journaling = pin!(journaling);
     // From here on the disk works on it.
     let journaled = poll_once(&mut journaling).await;
@@ -305,12 +306,14 @@ async fn commit<R: Runtime>(
     durable
 }
 
-fn note_ways<R: Runtime>(shard: &Shard<R>, journaled: usize, synced: usize) {
-    match (journaled, synced) {
-        (0, 0) => {}
-        (_, 0) => shard.runtime.crossed(Crossing::WindowJournaled),
-        (0, _) => shard.runtime.crossed(Crossing::WindowWrittenThrough),
-        (_, _) => shard.runtime.crossed(Crossing::WindowMixed),
+/// How many shares go which way; `large`: of those that are synced, those whose size has decided it.
+fn note_ways<R: Runtime>(shard: &Shard<R>, journaled: usize, synced: usize, large: usize) {
+    match (journaled, synced, large) {
+        (0, 0, _) => {}
+        (_, 0, _) => shard.runtime.crossed(Crossing::WindowJournaled),
+        (_, _, 0) => shard.runtime.crossed(Crossing::WindowOfNewNames),
+        (0, _, _) => shard.runtime.crossed(Crossing::WindowWrittenThrough),
+        (_, _, _) => shard.runtime.crossed(Crossing::WindowMixed),
     }
 }
 

@@ -5,7 +5,7 @@ use super::super::log::{Inner, Log};
 use super::super::names::{CLEANED, DELETED, FileKind, SWAP, with_suffix};
 use super::super::segment::Segment;
 use crate::base::Trouble;
-use crate::runtime::Runtime;
+use crate::runtime::{Crossing, Runtime};
 
 impl<R: Runtime> Log<R> {
     /// Puts a compacted segment, whose files are synced and open, in the place of those it was made of. Whatever stops this half-way, the next
@@ -33,6 +33,8 @@ impl<R: Runtime> Log<R> {
         }
         let Some(first) = self.place_of(old) else { return Ok(false) };
         self.drain().await?;
+        self.sync_aborted().await?;
+        self.0.runtime.crossed(Crossing::SwapBegun);
         let swapped = async {
             let Inner { runtime, folder, .. } = &*self.0;
             runtime.sync_folder(folder).await?;
@@ -47,6 +49,7 @@ impl<R: Runtime> Log<R> {
             runtime.sync_folder(folder).await?;
             self.rename_files(new, SWAP, "").await?;
             runtime.sync_folder(folder).await?;
+            runtime.crossed(Crossing::SwapEnded);
             new.let_go(&self.0.files);
             self.remove_later(doomed);
             Ok(true)

@@ -10,6 +10,7 @@ use super::super::pace::Pace;
 use super::super::segment::Segment;
 use super::super::settings::LogSettings;
 use super::super::small_file::remove_if_there;
+use super::super::transaction_index::encoded;
 use super::CompactTrouble;
 use crate::base::{Offset, Position, TimestampMs, Trouble};
 use crate::record::BatchHeader;
@@ -106,11 +107,9 @@ impl<R: Runtime> SegmentWriter<R> {
             file.sync().await?;
         }
         if !aborted.is_empty() {
-            let mut bytes = Vec::with_capacity(aborted.len() * AbortedTransaction::BYTES);
-            aborted.iter().for_each(|transaction| transaction.encode(&mut bytes));
             let path = cleaned(&self.segment, FileKind::TransactionIndex);
             let file = self.runtime.open(&path, Open::Replace).await?;
-            file.write_at(Position(0), &[bytes.into()]).await?;
+            file.write_at(Position(0), &[encoded(aborted)]).await?;
             file.sync().await?;
         }
         Ok(self.segment.clone())

@@ -129,7 +129,8 @@ impl<'a, R: Runtime> Replay<'a, R> {
     }
 
     async fn unit(&mut self, unit: &Bytes) -> Result<(), Trouble> {
-        for window in format::windows(unit) {
+        let compares_generation = !self.runtime.makes(Mistake::GenerationUnchecked);
+        for window in format::windows(unit, compares_generation) {
             self.done.windows += 1;
             let is_witnessed = self.witnessed.contains(&window.id.generation);
             for (entry, bytes) in window.entries {

@@ -10,6 +10,7 @@ use super::super::scan::{ScanRules, Scanned, scan_segment};
 use super::super::segment::Segment;
 use super::super::small_file::{read_small, read_text, remove_if_there};
 use super::super::sparse_index::IndexTrouble;
+use super::super::transaction_index::sound_entries;
 use super::super::walk::{HeaderWalk, Walked};
 use super::leftovers::FoundFiles;
 use super::open::{OpenLog, OpenedLog, ReplayStart, Replayed};
@@ -46,6 +47,7 @@ impl<R: Runtime> Opening<'_, R> {
         let log_start_offset = self.known.log_start_offset.max(first_base_offset.unwrap_or(Offset::ZERO));
         let leader_epochs = self.read_epochs().await?;
         let aborted = self.read_aborted().await?;
+        self.log.0.has_aborted.set(!self.found.transaction_indexes.is_empty());
         let log_end_offset = loop {
             let snapshot = self.newest_snapshot().await?;
             let replay_start_offset = match &snapshot {
@@ -104,21 +106,35 @@ impl<R: Runtime> Opening<'_, R> {
 
     async fn read_aborted(&mut self) -> Result<Vec<AbortedTransaction>, Trouble> {
         let mut aborted: Vec<AbortedTransaction> = Vec::new();
-        for base_offset in &self.found.transaction_indexes {
-            let path = FileKind::TransactionIndex.path(self.log.folder(), *base_offset);
+        for base_offset in self.found.transaction_indexes.clone() {
+            let path = FileKind::TransactionIndex.path(self.log.folder(), base_offset);
             let Some(bytes) = read_small(&self.log.0.runtime, &path).await? else { continue };
-            for entry in bytes.chunks(AbortedTransaction::BYTES) {
-                let last_offset = aborted.last().map_or(Offset::NONE, |entry| entry.last_offset);
-                match AbortedTransaction::decode(entry) {
-                    Some(entry) if entry.last_offset > last_offset => aborted.push(entry),
-                    _ => {
-                        self.repairs.push(Repair::CheckpointDamaged { file: path.clone() });
-                        break;
-                    }
-                }
+            let entries = sound_entries(&bytes, base_offset);
+            if entries.len() * AbortedTransaction::BYTES < bytes.len() && !self.may_be_torn(base_offset) {
+                self.repairs.push(Repair::CheckpointDamaged { file: path });
+                self.drop_snapshots_above(base_offset).await?;
             }
+            aborted.extend(entries);
         }
         Ok(aborted)
+    }
+
+    /// Whether the end of this segment's transaction index may not have been synced: no snapshot says that all of it was.
+    fn may_be_torn(&self, base_offset: Offset) -> bool {
+        let newest_snapshot = self.found.snapshots.last().copied().unwrap_or(Offset::NONE);
+        let next = self.log.segment_after(base_offset);
+        !self.known.was_clean && next.is_none_or(|next| next.base_offset > newest_snapshot)
+    }
+
+    /// Has the log replayed from the base offset of a segment on, or from before it, so that its transaction index is found anew.
+    async fn drop_snapshots_above(&mut self, base_offset: Offset) -> Result<(), Trouble> {
+        while let Some(offset) = self.found.snapshots.pop_if(|offset| *offset > base_offset) {
+            // What it says of syncs holds.
+            self.known.recovery_point = self.known.recovery_point.max(offset);
+            let path = FileKind::ProducerSnapshot.path(self.log.folder(), offset);
+            remove_if_there(&self.log.0.runtime, &path).await?;
+        }
+        Ok(())
     }
 
     /// The newest snapshot that can be read; those that can't are removed.

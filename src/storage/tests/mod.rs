@@ -13,3 +13,4 @@ pub mod model;
 mod retention;
 mod scrub;
 mod times;
+mod transactions;

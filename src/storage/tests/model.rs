@@ -50,6 +50,7 @@ pub fn stamped(bytes: Bytes, base_offset: i64) -> LogBatch {
         stamp: stamp(header.base_offset, header.batch_length, leader_epoch),
         rest: bytes.slice(STAMP_BYTES..),
         header,
+        aborted: None,
     }
 }
 

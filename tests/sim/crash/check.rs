@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use onrush::base::{PartitionIndex, TopicId, TopicPartition};
+use onrush::base::{PartitionIndex, TimestampMs, TopicId, TopicPartition};
 use onrush::partition::ReadError;
 use onrush::shard::QueryRefusal;
 
-use super::load::{Load, SHRINKING, records_of};
-use super::model::{Model, Promises, RecordName};
+use super::load::{DELETE_RETENTION_MS, Load, records_of};
+use super::model::{LARGE, Model, Promises, RecordName, SHRINKING, Style};
 use super::server::SimRouter;
 
 /// Compares what is there with what was promised; panics where it differs. Gives the topics that were made though nobody was
@@ -29,7 +29,7 @@ pub async fn check(router: &SimRouter, load: &Load, model: &Model) -> Vec<(Strin
             let nothing = Promises::default();
             let topic = model.topics.get(id);
             let promises = topic.and_then(|topic| topic.partitions.get(index as usize)).unwrap_or(&nothing);
-            check_partition(load, partition, promises, name == SHRINKING).await;
+            check_partition(load, partition, promises, name).await;
         }
     }
     for (id, topic) in &model.topics {
@@ -44,11 +44,13 @@ pub async fn check(router: &SimRouter, load: &Load, model: &Model) -> Vec<(Strin
     untold
 }
 
-async fn check_partition(load: &Load, partition: TopicPartition, promises: &Promises, shrinks: bool) {
+async fn check_partition(load: &Load, partition: TopicPartition, promises: &Promises, topic_name: &str) {
+    let style = Style::of(topic_name);
+    let shrinks = [SHRINKING, LARGE].contains(&topic_name);
     let mut log_start = log_start_of(load, partition, promises, shrinks).await;
     let mut records: Vec<(i64, RecordName)> = Vec::new();
+    let mut next = log_start;
     loop {
-        let next = records.last().map_or(log_start, |(offset, _)| offset + 1);
         let fetched = match load.fetch(partition, next).await {
             Ok(fetched) => fetched,
             // It has shrunk meanwhile.
@@ -57,6 +59,7 @@ async fn check_partition(load: &Load, partition: TopicPartition, promises: &Prom
                 log_start = log_start_of(load, partition, promises, shrinks).await;
                 assert!(log_start > before, "{partition} cannot be read from {next} on");
                 records.clear();
+                next = log_start;
                 continue;
             }
             Err(refusal) => panic!("{partition} cannot be read from {next} on: {refusal:?}"),
@@ -65,25 +68,83 @@ async fn check_partition(load: &Load, partition: TopicPartition, promises: &Prom
             assert_eq!(
                 next,
                 fetched.high_watermark.0.max(log_start),
-                "{partition} ends before its high watermark"
+                "{topic_name} {partition} ends before its high watermark"
             );
             break;
         }
-        let after = records_of(&fetched.bytes).into_iter().filter(|(offset, _)| *offset >= next);
-        let before = records.len();
-        for (offset, record) in after {
-            let expected = records.last().map_or(log_start, |(offset, _)| offset + 1);
-            assert_eq!(offset, expected, "{partition}: {record:?} does not follow");
+        let (found, end) = records_of(&fetched.bytes, style);
+        let mut expected = next;
+        for (offset, record) in found.into_iter().filter(|(offset, _)| *offset >= next) {
+            let follows = if style == Style::Keyed { offset >= expected } else { offset == expected };
+            assert!(follows, "{partition}: {record:?} at {offset} where {expected} is expected");
             records.push((offset, record));
+            expected = offset + 1;
         }
-        assert!(records.len() > before, "{partition}: no record from {next} on");
+        let has_all = if style == Style::Keyed { end >= expected } else { end == expected };
+        assert!(
+            has_all && end > next,
+            "{partition}: from {next} up to {end} there is nothing after {expected}"
+        );
+        next = end;
     }
     let found: BTreeMap<i64, RecordName> = records.iter().copied().collect();
-    for (offset, record) in promises.records.range(log_start..) {
-        assert_eq!(found.get(offset), Some(record), "{partition} {offset}: another record was promised");
-    }
     // Who still writes has sent more by now.
-    check_order(&load.model.borrow(), partition, &records);
+    let model = load.model.borrow();
+    let last = LastOfKeys::new(&model, partition, &found, promises);
+    for (offset, record) in promises.records.range(log_start..) {
+        let there = found.get(offset);
+        let is_compacted =
+            style == Style::Keyed && there.is_none() && last.replaces(*offset, *record, load.now());
+        assert!(
+            there == Some(record) || is_compacted,
+            "{partition} {offset}: {record:?} was promised, {there:?} is there"
+        );
+    }
+    check_order(&model, partition, &records, style);
+}
+
+/// What has come later than a record of its key, in a log that is compacted.
+struct LastOfKeys {
+    /// By key, the last offset at which a record of it is there.
+    found: BTreeMap<Vec<u8>, i64>,
+    /// Tombstones that were sent: key, offset if it is known, and from when on it may be gone.
+    tombstones: Vec<(Vec<u8>, Option<i64>, TimestampMs)>,
+}
+
+impl LastOfKeys {
+    fn new(
+        model: &Model,
+        partition: TopicPartition,
+        found: &BTreeMap<i64, RecordName>,
+        promises: &Promises,
+    ) -> LastOfKeys {
+        let offsets: BTreeMap<RecordName, i64> =
+            promises.records.iter().map(|(offset, record)| (*record, *offset)).collect();
+        let own = model
+            .tombstones
+            .iter()
+            .filter(|(name, _)| model.writers[name.writer as usize].partition == partition);
+        LastOfKeys {
+            found: found.iter().map(|(offset, record)| (record.key(Style::Keyed), *offset)).collect(),
+            tombstones: own
+                .map(|(name, sent_at)| {
+                    let gone_from = TimestampMs(sent_at.0 + DELETE_RETENTION_MS);
+                    (name.key(Style::Keyed), offsets.get(name).copied(), gone_from)
+                })
+                .collect(),
+        }
+    }
+
+    /// Whether compaction may have taken `record`: a later one of its key is there, or it was deleted, and the tombstone has had
+    /// its time.
+    fn replaces(&self, offset: i64, record: RecordName, now: TimestampMs) -> bool {
+        let key = record.key(Style::Keyed);
+        let is_followed = self.found.get(&key).is_some_and(|last| *last > offset);
+        is_followed
+            || self.tombstones.iter().any(|(of_key, at, gone_from)| {
+                *of_key == key && at.is_none_or(|at| at >= offset) && *gone_from <= now
+            })
+    }
 }
 
 async fn log_start_of(load: &Load, partition: TopicPartition, promises: &Promises, shrinks: bool) -> i64 {
@@ -100,8 +161,9 @@ async fn log_start_of(load: &Load, partition: TopicPartition, promises: &Promise
     log_start
 }
 
-/// Every writer's records stand in the order of writing, each once; of an idempotent one none is missing between two others.
-fn check_order(model: &Model, partition: TopicPartition, records: &[(i64, RecordName)]) {
+/// Every writer's records stand in the order of writing, each once; of an idempotent one none is missing between two others, unless
+/// compaction takes some.
+fn check_order(model: &Model, partition: TopicPartition, records: &[(i64, RecordName)], style: Style) {
     let mut last: BTreeMap<u32, u32> = BTreeMap::new();
     for (offset, record) in records {
         let writer = model.writers.get(record.writer as usize);
@@ -110,8 +172,8 @@ fn check_order(model: &Model, partition: TopicPartition, records: &[(i64, Record
         assert!(record.number < writer.next_number, "{partition} {offset}: {record:?} was never sent");
         let before = last.insert(record.writer, record.number);
         let follows = match writer.producer_id {
-            Some(_) => before.is_none_or(|before| before + 1 == record.number),
-            None => before.is_none_or(|before| before < record.number),
+            Some(_) if style != Style::Keyed => before.is_none_or(|before| before + 1 == record.number),
+            _ => before.is_none_or(|before| before < record.number),
         };
         assert!(follows, "{partition} {offset}: {record:?} after number {before:?}");
     }

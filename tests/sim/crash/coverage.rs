@@ -5,17 +5,61 @@ use onrush::runtime::Crossing;
 use onrush::runtime::sim::Simulation;
 
 /// What the engine counts, and what it is called.
-const CROSSINGS: [(Crossing, &str); 9] = [
+const CROSSINGS: [(Crossing, &str); 11] = [
     (Crossing::WindowJournaled, "journaled window"),
     (Crossing::WindowWrittenThrough, "write-through window"),
     (Crossing::WindowMixed, "mixed window"),
+    (Crossing::WindowOfNewNames, "window of new names"),
     (Crossing::JournalRecycled, "journal recycled"),
     (Crossing::JournalReplayed, "journal replayed"),
     (Crossing::JournalWitnessed, "journal left alone after a kill"),
     (Crossing::SegmentRolled, "segment roll"),
     (Crossing::DiskFull, "disk full"),
     (Crossing::BackgroundSyncFailed, "failed background sync"),
+    (Crossing::SwapEnded, "compaction swap"),
 ];
+
+/// How far a compacted segment has come in taking the place of others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SwapStep {
+    /// It is being written, under names that end in `.cleaned`.
+    Written,
+    /// Its names become those that end in `.swap`; the old ones are all there.
+    Named,
+    /// The old ones go.
+    OldOnesGo,
+    /// It gets its own names.
+    NamedAnew,
+}
+
+impl SwapStep {
+    pub const ALL: [SwapStep; 4] =
+        [SwapStep::Written, SwapStep::Named, SwapStep::OldOnesGo, SwapStep::NamedAnew];
+
+    /// What the names in a partition's folder tell; `None`: nothing is on its way.
+    pub fn of(names: &[String]) -> Option<SwapStep> {
+        let swap = names.iter().find(|name| name.ends_with(".swap"));
+        let base_offset = |name: &String| name.split_once('.').map(|(digits, _)| digits.to_owned());
+        let Some(base_offset) = swap.and_then(base_offset) else {
+            return names.iter().any(|name| name.ends_with(".cleaned")).then_some(SwapStep::Written);
+        };
+        let is_there = |ending: &str| names.contains(&format!("{base_offset}{ending}"));
+        Some(match (is_there(".log.swap"), is_there(".log")) {
+            (true, true) => SwapStep::Named,
+            (true, false) => SwapStep::OldOnesGo,
+            (false, _) => SwapStep::NamedAnew,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            SwapStep::Written => "crash while a compacted segment is written",
+            SwapStep::Named => "crash before the old segments go",
+            SwapStep::OldOnesGo => "crash while the old segments go",
+            SwapStep::NamedAnew => "crash while the compacted segment gets its names",
+        }
+    }
+}
 
 /// How much a number of histories came through.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -27,6 +71,8 @@ pub struct Coverage {
     pub crashes_in_recovery: u64,
     /// Crashes of the process alone.
     pub kills: u64,
+    /// Crashes while a compacted segment took the place of others, by how far it had come.
+    pub crashes_in_swaps: [u64; SwapStep::ALL.len()],
     crossings: [u64; CROSSINGS.len()],
     /// Of all that happened, to compare two runs by.
     digest: u64,
@@ -49,6 +95,7 @@ impl Coverage {
             ("crash during recovery", self.crashes_in_recovery),
             ("kill without a power cut", self.kills),
         ];
+        places.extend(SwapStep::ALL.map(SwapStep::name).into_iter().zip(self.crashes_in_swaps));
         places.extend(CROSSINGS.iter().map(|(_, name)| *name).zip(self.crossings));
         places
     }
@@ -62,6 +109,9 @@ impl AddAssign for Coverage {
         self.shard_counts_changed += other.shard_counts_changed;
         self.crashes_in_recovery += other.crashes_in_recovery;
         self.kills += other.kills;
+        for (count, more) in self.crashes_in_swaps.iter_mut().zip(other.crashes_in_swaps) {
+            *count += more;
+        }
         for (count, more) in self.crossings.iter_mut().zip(other.crossings) {
             *count += more;
         }

@@ -1,18 +1,20 @@
 //! One seed's history: a broker that lives several times, and is crashed at many moments of each life on copies of its disk.
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
 use onrush::config::BrokerConfig;
 use onrush::runtime::sim::{DiskCopy, DiskFault, DiskOperation, SimMachine, SimRuntime, Simulation};
-use onrush::runtime::{Mistake, Runtime};
+use onrush::runtime::{Crossing, Mistake, Runtime};
 
 use super::check::check;
-use super::coverage::Coverage;
-use super::load::{KEPT, Load, REMADE, SHRINKING};
-use super::model::SharedModel;
+use super::coverage::{Coverage, SwapStep};
+use super::load::Load;
+use super::model::{COMPACTED, KEPT, LARGE, REMADE, SHRINKING, SharedModel};
 use super::server::{Server, SimRouter};
+use crate::broker::DATA_FOLDER;
 
 /// Moments of a history from which crashes are tried.
 const MOMENTS: u64 = 120;
@@ -25,6 +27,8 @@ const CRASHES_OF_A_MOMENT: u64 = 2;
 /// Disk operations, about, in which a broker starts.
 const OPERATIONS_OF_A_START: u64 = 150;
 const SHARDS_MAX: u64 = 3;
+/// One of so many histories has a topic of large records.
+const LARGE_IN: u64 = 6;
 
 /// What goes wrong with the disk in the course of one life.
 enum Trouble {
@@ -42,6 +46,7 @@ pub struct History<'a> {
     machine: SimMachine,
     chance: SimRuntime,
     model: SharedModel,
+    has_large_records: bool,
     shards: u16,
     coverage: Coverage,
 }
@@ -58,6 +63,7 @@ impl<'a> History<'a> {
             chance: simulation.client(),
             simulation,
             model: SharedModel::default(),
+            has_large_records: seed.is_multiple_of(LARGE_IN),
             shards: 0,
             coverage: Coverage::default(),
         };
@@ -87,10 +93,11 @@ impl<'a> History<'a> {
         check_now(&self.simulation, &router, &load, &self.model);
         load.begin();
         let making = load.clone();
+        let large = Some(LARGE).filter(|_| self.has_large_records);
         self.simulation.block_on(async move {
-            making.create_topic(KEPT).await;
-            making.create_topic(REMADE).await;
-            making.create_topic(SHRINKING).await;
+            for name in [KEPT, REMADE, SHRINKING, COMPACTED].into_iter().chain(large) {
+                making.create_topic(name).await;
+            }
         });
         load.begin_administrator();
         let trouble = self.draw_trouble();
@@ -101,6 +108,9 @@ impl<'a> History<'a> {
                 self.begin_trouble(&trouble);
             }
             self.go_on();
+            if let Some(step) = self.swap_step() {
+                self.coverage.crashes_in_swaps[step as usize] += CRASHES_OF_A_MOMENT;
+            }
             let copy = self.machine.disk().copy();
             for _ in 0..CRASHES_OF_A_MOMENT {
                 self.crash_copy(&copy);
@@ -145,16 +155,34 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Up to a moment shortly after a disk operation, or any.
+    /// Up to a moment shortly after a disk operation, or after the beginning of a swap, or any.
     fn go_on(&self) {
-        if self.below(2) == 0 {
-            self.simulation.run_for(Duration::from_micros(self.below(4_000)));
-        } else {
-            let disk = self.machine.disk();
-            let until = disk.operation_count() + 1 + self.below(12);
-            let limit = self.simulation.now() + Duration::from_millis(50);
-            self.simulation.run_until(|| disk.operation_count() >= until || self.simulation.now() > limit);
-        }
+        let disk = self.machine.disk();
+        let limit = self.simulation.now() + Duration::from_millis(50);
+        let is_late = || self.simulation.now() > limit;
+        let operations = match self.below(8) {
+            0..=3 => return self.simulation.run_for(Duration::from_micros(self.below(4_000))),
+            4 => {
+                let begun = self.simulation.crossings(Crossing::SwapBegun);
+                self.simulation
+                    .run_until(|| self.simulation.crossings(Crossing::SwapBegun) > begun || is_late());
+                if self.below(3) == 0 {
+                    self.simulation.run_until(|| self.swap_step() == Some(SwapStep::NamedAnew) || is_late());
+                    return;
+                }
+                self.below(24)
+            }
+            _ => 1 + self.below(12),
+        };
+        let until = disk.operation_count() + operations;
+        self.simulation.run_until(|| disk.operation_count() >= until || is_late());
+    }
+
+    /// How far a compacted segment of any partition has come in taking the place of others.
+    fn swap_step(&self) -> Option<SwapStep> {
+        let disk = self.machine.disk();
+        let folders = disk.names(DATA_FOLDER).into_iter().filter(|name| name.starts_with(COMPACTED));
+        folders.filter_map(|name| SwapStep::of(&disk.names(Path::new(DATA_FOLDER).join(name)))).next()
     }
 
     /// Ends the process, mostly with the power.

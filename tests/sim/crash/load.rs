@@ -7,26 +7,25 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_lite::future;
 
-use onrush::base::{Offset, PartitionIndex, ProducerEpoch, ShardId, TopicName, TopicPartition};
+use onrush::base::{Offset, PartitionIndex, ProducerEpoch, ShardId, TimestampMs, TopicName, TopicPartition};
 use onrush::metadata::{NewTopic, TopicToDelete};
 use onrush::partition::{AppendError, AppendOrigin, IsolationLevel, ReadError, ReadRequest};
-use onrush::record::{BatchBuilder, Batches, CheckedBatch};
+use onrush::record::{BatchBuilder, Batches, CheckedBatch, Codec};
 use onrush::router::shard_of;
 use onrush::runtime::sim::{SimMachine, SimRuntime, Simulation};
 use onrush::runtime::{File, Lane, Runtime};
 use onrush::shard::{AppendOrder, AppendRefusal, Appended, FOR_EVER, QueryRefusal, ReadOrder, WatchOrder};
 
-use super::model::{RecordName, Sent, SharedModel, index_of};
+use super::model::{
+    COMPACTED, LARGE, NAME_HEADER, REMADE, RecordName, SHRINKING, Sent, SharedModel, Style, index_of,
+};
 use super::server::SimRouter;
-
-/// The topics: one that stays, one that is deleted and made again and again, and one that keeps its last few thousand bytes.
-pub const KEPT: &str = "kept";
-pub const REMADE: &str = "remade";
-pub const SHRINKING: &str = "shrinking";
 
 const READ_BYTES_MAX: u64 = 64 * 1024;
 /// Batches that one idempotent writer has in flight at most, as Kafka's clients do.
 const IN_FLIGHT_MAX: u64 = 5;
+/// `delete.retention.ms` of the topic that is compacted.
+pub const DELETE_RETENTION_MS: i64 = 30;
 
 /// All that works on one broker, from its start until its process ends.
 #[derive(Clone)]
@@ -101,7 +100,8 @@ impl Load {
             }
             if !is_served {
                 writing.begin_new_writer(partition, true).await;
-                if writing.one_in(2) {
+                let is_large = writing.model.borrow().style_of(partition) == Style::Large;
+                if !is_large && writing.one_in(2) {
                     writing.begin_new_writer(partition, false).await;
                 }
             }
@@ -152,6 +152,7 @@ impl Load {
     /// Sends batches, up to five at a time, until each is answered; now and then one of them twice, or one that was answered.
     async fn write_idempotent(self, number: usize) {
         let partition = self.model.borrow().writers[number].partition;
+        let style = self.model.borrow().style_of(partition);
         while !self.is_over.get() {
             let mut batches = Vec::new();
             {
@@ -159,8 +160,13 @@ impl Load {
                 let writer = &mut model.writers[number];
                 if writer.unanswered.is_empty() {
                     batches.extend(writer.last_answered.filter(|_| self.one_in(6)).map(|(sent, _)| sent));
-                    for _ in 0..1 + self.below(IN_FLIGHT_MAX) * self.below(2) {
-                        let sent = writer.send_next(1 + self.below(4) as u32);
+                    let (batches_max, records_max) = match style {
+                        // All of them together are written through.
+                        Style::Large => (IN_FLIGHT_MAX, 1),
+                        _ => (1 + self.below(IN_FLIGHT_MAX) * self.below(2), 4),
+                    };
+                    for _ in 0..batches_max {
+                        let sent = writer.send_next(1 + self.below(records_max) as u32);
                         writer.unanswered.push_back(sent);
                     }
                 }
@@ -191,7 +197,9 @@ impl Load {
                 self.model.borrow_mut().writers[number].is_done = true;
                 return self.begin_new_writer_later(partition).await;
             }
-            if is_refused {
+            if style == Style::Large {
+                self.pause(60).await;
+            } else if is_refused {
                 self.pause(20).await;
             } else if self.one_in(3) {
                 self.pause(10).await;
@@ -209,17 +217,31 @@ impl Load {
         number: usize,
         sent: Sent,
     ) -> impl Future<Output = Option<Result<Appended, AppendRefusal>>> + use<> {
-        let (partition, producer_id) = {
+        let (partition, producer_id, style) = {
             let model = self.model.borrow();
-            (model.writers[number].partition, model.writers[number].producer_id)
+            let writer = &model.writers[number];
+            (writer.partition, writer.producer_id, model.style_of(writer.partition))
         };
         let mut batch = BatchBuilder::new();
         if let Some(producer_id) = producer_id {
             batch = batch.producer(producer_id, ProducerEpoch(0), sent.first as i32);
         }
-        for record in sent.first..sent.first + sent.count {
-            let value = RecordName { writer: number as u32, number: record }.value();
-            batch.push(self.runtime.wall_clock(), Some(&record.to_be_bytes()), Some(&value));
+        let named = |record| RecordName { writer: number as u32, number: record };
+        if style == Style::Keyed {
+            batch = batch.codec(match named(sent.first).mixed() >> 32 & 7 {
+                0 => Codec::Lz4,
+                1 => Codec::Zstd { level: 1 },
+                _ => Codec::None,
+            });
+        }
+        let now = self.runtime.wall_clock();
+        for name in (sent.first..sent.first + sent.count).map(named) {
+            let (key, value) = (name.key(style), name.value(style));
+            let headers = [(NAME_HEADER, Some(&name.to_bytes()[..]))];
+            batch.push_with_headers(now, Some(&key), value.as_deref(), &headers);
+            if value.is_none() {
+                self.model.borrow_mut().tombstones.entry(name).or_insert(now);
+            }
         }
         let batch = CheckedBatch::ours(batch.finish());
         let origin = AppendOrigin::Client { transaction_verified: false };
@@ -258,18 +280,20 @@ impl Load {
     /// Reads the partition from its beginning on, and goes on as more comes.
     async fn read(self, partition: TopicPartition) {
         let mut next = 0;
+        let style = self.model.borrow().style_of(partition);
         while !self.is_over.get() {
             match self.fetch(partition, next).await {
                 Ok(fetched) if fetched.bytes.is_empty() => {
                     self.wait_for_more(partition, fetched.high_watermark).await;
                 }
                 Ok(fetched) => {
-                    for (offset, record) in records_of(&fetched.bytes) {
+                    let (records, end) = records_of(&fetched.bytes, style);
+                    for (offset, record) in records {
                         if offset >= next {
                             self.model.borrow_mut().promise(partition, offset, record);
-                            next = offset + 1;
                         }
                     }
+                    next = end;
                 }
                 Err(QueryRefusal::UnknownTopicOrPartition) if self.has_ended(partition) => return,
                 Err(QueryRefusal::Refused(ReadError::OffsetOutOfRange)) => {
@@ -341,17 +365,29 @@ impl Load {
             }
             model.asked.insert(name.to_owned());
         }
-        let segment_bytes = 2000 + self.below(20_000);
+        let segment_bytes = match name {
+            COMPACTED => 1500 + self.below(3_000),
+            LARGE => 3_500_000,
+            _ => 2000 + self.below(20_000),
+        };
+        let retention_bytes = match name {
+            SHRINKING => "10000",
+            LARGE => "1000000",
+            _ => "-1",
+        };
         let topic = NewTopic {
             name: name.to_owned(),
-            partition_count: 1 + self.below(3) as i32,
+            partition_count: if [LARGE, COMPACTED].contains(&name) { 1 } else { 1 + self.below(3) as i32 },
             replication_factor: -1,
             assignments: Vec::new(),
             configs: [
                 ("internal.segment.bytes", segment_bytes.to_string()),
                 ("index.interval.bytes", "500".to_owned()),
                 ("file.delete.delay.ms", "20".to_owned()),
-                ("retention.bytes", if name == SHRINKING { "10000" } else { "-1" }.to_owned()),
+                ("retention.bytes", retention_bytes.to_owned()),
+                ("cleanup.policy", if name == COMPACTED { "compact" } else { "delete" }.to_owned()),
+                ("min.cleanable.dirty.ratio", "0.3".to_owned()),
+                ("delete.retention.ms", DELETE_RETENTION_MS.to_string()),
             ]
             .map(|(name, value)| (name.to_owned(), Some(value)))
             .to_vec(),
@@ -400,6 +436,9 @@ impl Load {
             }
             let partition = partitions[self.below(partitions.len() as u64) as usize];
             let topic = model.topics[&partition.topic_id].name.clone();
+            if topic == COMPACTED {
+                return;
+            }
             let promises = model.promises(partition).expect("it is one of the model's");
             let Some((last, _)) = promises.records.last_key_value() else { return };
             let before = promises.log_start + self.below((last + 2 - promises.log_start) as u64) as i64;
@@ -414,6 +453,11 @@ impl Load {
             let kept = promises.records.split_off(&promises.log_start);
             promises.records = kept;
         }
+    }
+
+    /// The broker's wall clock.
+    pub fn now(&self) -> TimestampMs {
+        self.runtime.wall_clock()
     }
 
     fn has_ended(&self, partition: TopicPartition) -> bool {
@@ -439,16 +483,19 @@ impl Load {
     }
 }
 
-/// Every record of whole batches with its offset. Panics when a batch is damaged, or a record is not as it was written.
-pub fn records_of(bytes: &[u8]) -> Vec<(i64, RecordName)> {
+/// Every record of whole batches with its offset, and the offset after them. Panics when a batch is damaged, or a record is not
+/// as it was written.
+pub fn records_of(bytes: &[u8], style: Style) -> (Vec<(i64, RecordName)>, i64) {
     let mut records = Vec::new();
+    let mut end = 0;
     for batch in Batches::new(bytes) {
         assert!(batch.crc_matches(), "a reader gets a damaged batch");
         let unpacked = batch.unpack().expect("a sound batch can be read");
         for record in unpacked.records() {
             let record = record.expect("a sound record can be read");
-            records.push((record.offset.0, RecordName::parse(record.value.unwrap_or_default())));
+            records.push((record.offset.0, RecordName::parse(&record, style)));
         }
+        end = batch.header.next_offset().0;
     }
-    records
+    (records, end)
 }

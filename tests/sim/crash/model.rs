@@ -2,7 +2,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use onrush::base::{PartitionIndex, ProducerId, TopicId, TopicPartition};
+use onrush::base::{PartitionIndex, ProducerId, TimestampMs, TopicId, TopicPartition};
+use onrush::record::Record;
 
 /// What writers, readers and the administrator know at one moment.
 pub type SharedModel = Rc<RefCell<Model>>;
@@ -20,6 +21,36 @@ pub struct Model {
     pub producer_ids: BTreeSet<ProducerId>,
     /// How many topics were made under a name that another one had before.
     pub remade: u64,
+    /// When each tombstone was sent first.
+    pub tombstones: BTreeMap<RecordName, TimestampMs>,
+}
+
+/// The topics: one that stays, one that is deleted and made again and again, one that keeps its last few thousand bytes, one
+/// that keeps the last record of each key, and one of records so large that commit windows are written through.
+pub const KEPT: &str = "kept";
+pub const REMADE: &str = "remade";
+pub const SHRINKING: &str = "shrinking";
+pub const COMPACTED: &str = "compacted";
+pub const LARGE: &str = "large";
+
+/// What the records of a topic look like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    Plain,
+    /// Of a few keys, now and then a tombstone, some batches compressed.
+    Keyed,
+    /// More than 200 KiB each.
+    Large,
+}
+
+impl Style {
+    pub fn of(topic_name: &str) -> Style {
+        match topic_name {
+            COMPACTED => Style::Keyed,
+            LARGE => Style::Large,
+            _ => Style::Plain,
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -41,7 +72,7 @@ pub struct Promises {
     pub log_start_asked: i64,
 }
 
-/// Every record says who wrote it and the how manieth of its writer it is; all its other bytes follow from that.
+/// Every record says, in a header, who wrote it and the how manieth of its writer it is; all its other bytes follow from that.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RecordName {
     pub writer: u32,
@@ -70,31 +101,65 @@ pub struct Sent {
     pub count: u32,
 }
 
+/// Different keys of a topic that is compacted.
+const KEYS: u64 = 24;
+/// One of so many records of such a topic is a tombstone.
+const TOMBSTONE_IN: u64 = 5;
+/// The header that names a record.
+pub const NAME_HEADER: &[u8] = b"name";
+
 impl RecordName {
-    /// The record's value: 8 bytes that name it, then up to some thousand that follow from the name.
-    pub fn value(self) -> Vec<u8> {
-        let mixed =
-            (u64::from(self.writer) << 32 | u64::from(self.number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let words = match mixed >> 60 {
-            0 => 200 + mixed % 400,
-            1..=4 => 25 + mixed % 64,
-            _ => mixed % 12,
-        };
-        let filler = mixed.to_be_bytes().repeat(words as usize);
-        [&self.writer.to_be_bytes(), &self.number.to_be_bytes(), filler.as_slice()].concat()
+    /// What the record's bytes are drawn from.
+    pub fn mixed(self) -> u64 {
+        (u64::from(self.writer) << 32 | u64::from(self.number)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// The name in a value; panics when any of its bytes is another than was written.
-    pub fn parse(value: &[u8]) -> RecordName {
-        let word = |at: usize| value.get(at..at + 4).map(|word| u32::from_be_bytes(word.try_into().unwrap()));
-        let (Some(writer), Some(number)) = (word(0), word(4)) else { panic!("nobody wrote {value:?}") };
-        let name = RecordName { writer, number };
-        assert!(name.value() == value, "{name:?} was changed");
+    pub fn to_bytes(self) -> [u8; 8] {
+        (u64::from(self.writer) << 32 | u64::from(self.number)).to_be_bytes()
+    }
+
+    pub fn key(self, style: Style) -> Vec<u8> {
+        match style {
+            Style::Keyed => vec![(self.mixed() >> 8).wrapping_rem(KEYS) as u8],
+            Style::Plain | Style::Large => self.number.to_be_bytes().to_vec(),
+        }
+    }
+
+    pub fn is_tombstone(self, style: Style) -> bool {
+        style == Style::Keyed && (self.mixed() >> 20).is_multiple_of(TOMBSTONE_IN)
+    }
+
+    /// Up to some thousand bytes; `None`: it is a tombstone.
+    pub fn value(self, style: Style) -> Option<Vec<u8>> {
+        let mixed = self.mixed();
+        let words = match (mixed >> 60, style) {
+            (_, Style::Large) => 27_000 + mixed % 1000,
+            (0, _) => 200 + mixed % 400,
+            (1..=4, _) => 25 + mixed % 64,
+            _ => mixed % 12,
+        };
+        (!self.is_tombstone(style)).then(|| mixed.to_be_bytes().repeat(words as usize))
+    }
+
+    /// The record's name; panics when any of its bytes is another than was written.
+    pub fn parse(record: &Record<'_>, style: Style) -> RecordName {
+        let named = record.headers.iter().find(|(key, _)| *key == NAME_HEADER).and_then(|(_, value)| value);
+        let named = named.and_then(|value| Some(u64::from_be_bytes(value.try_into().ok()?)));
+        let named = named.unwrap_or_else(|| panic!("nobody wrote {record:?}"));
+        let name = RecordName { writer: (named >> 32) as u32, number: named as u32 };
+        let is_as_written = record.value == name.value(style).as_deref()
+            && record.key == Some(&name.key(style))
+            && record.headers.count() == 1;
+        assert!(is_as_written, "{name:?} was changed");
         name
     }
 }
 
 impl Model {
+    pub fn style_of(&self, partition: TopicPartition) -> Style {
+        self.topics.get(&partition.topic_id).map_or(Style::Plain, |topic| Style::of(&topic.name))
+    }
+
     pub fn promises(&mut self, partition: TopicPartition) -> Option<&mut Promises> {
         self.topics.get_mut(&partition.topic_id)?.partitions.get_mut(index_of(partition))
     }
