@@ -104,6 +104,8 @@ async fn finish_swaps<R: Runtime>(
         }
     }
     let replaced_from = logs().min().unwrap_or(Offset::MAX);
+    // After a mere kill the marks were seen, and a power cut may still take them back.
+    runtime.sync_folder(folder).await?;
     for entry in entries {
         let Some((kind, offset)) = FileKind::parse(&entry.name) else { continue };
         let is_replaced = offset >= replaced_from && offset < replaced_below;
