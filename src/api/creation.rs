@@ -19,7 +19,7 @@ pub async fn create_missing<R: Runtime>(context: &Rc<RequestContext<R>>, names: 
         return missing;
     }
     let wanted = missing.clone();
-    let decided = context.router.decide(move |controller, seed| {
+    let decided = context.router.decide_with_room(move |controller, seed| {
         let names: Vec<&str> = wanted.iter().map(String::as_str).collect();
         controller.auto_create_topics(&names, seed)
     });

@@ -14,6 +14,10 @@ pub struct Trouble {
     pub cause: io::Error,
 }
 
+/// Linux's number for a machine, and for a process, without descriptors.
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+
 impl Trouble {
     pub fn new(operation: &'static str, place: impl AsRef<Path>, cause: io::Error) -> Trouble {
         Trouble { operation, place: place.as_ref().to_path_buf(), position: None, cause }
@@ -24,6 +28,14 @@ impl Trouble {
     /// No space left on the device or in the quota.
     pub fn is_disk_full(&self) -> bool {
         matches!(self.cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+    /// This process, or the machine, has no descriptor left. Nothing was done.
+    pub fn is_out_of_descriptors(&self) -> bool {
+        matches!(self.cause.raw_os_error(), Some(ENFILE | EMFILE))
+    }
+    /// Something ran out of which there may be more again: it is worth another try. No fault of the disk.
+    pub fn is_shortage(&self) -> bool {
+        self.is_disk_full() || self.is_out_of_descriptors()
     }
     /// Something was to outlive a power cut, and nobody knows whether it does: never to be tried again on the same data.
     pub fn is_of_sync(&self) -> bool {

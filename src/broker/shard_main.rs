@@ -1,6 +1,8 @@
 use std::rc::Rc;
 use std::sync::mpsc;
 
+use futures_lite::future;
+
 use super::listeners::BoundListener;
 use super::start::{StartRefusal, start_cluster};
 use super::stop::stop_cluster;
@@ -69,7 +71,16 @@ async fn lead<R: Runtime>(
     stop: &mailbox::Receiver<()>,
     started: impl FnOnce(&Rc<Router<R>>),
 ) -> Result<(), StartRefusal> {
-    start_cluster(router, listeners).await?;
+    let stopped = async {
+        stop.receive().await;
+        Ok(false)
+    };
+    // A start that waits, for room on a full disk for one, can be stopped; the folder is left as by a kill.
+    let start = async { start_cluster(router, listeners).await.map(|()| true) };
+    if !future::or(start, stopped).await? {
+        tracing::warn!("stopped before the start had ended");
+        return Ok(());
+    }
     started(router);
     stop.receive().await;
     stop_cluster(router).await.map_err(StartRefusal::from)

@@ -20,7 +20,10 @@ use crate::router::{METADATA_PARTITION, Router};
 use crate::runtime::{Lane, Listener, Runtime};
 use crate::shard::{AppendRefusal, AtDamage, FolderCheckpoints, QueryRefusal};
 use crate::storage::format::OffsetCheckpoint;
-use crate::storage::{FolderStart, FolderTrouble, LogFolder, replay_journals};
+use crate::storage::{
+    FolderStart, FolderTrouble, LogFolder, PartitionFolderName, WithoutRoom, partition_folder_name,
+    replay_journals,
+};
 
 /// Kafka's number for a listener without TLS or SASL.
 const PLAINTEXT: i16 = 0;
@@ -34,6 +37,7 @@ const TAKEN_ADDRESS_LOOK: Duration = Duration::from_millis(20);
 pub enum StartRefusal {
     Folder(FolderTrouble),
     Trouble(Trouble),
+    MetadataWithoutRoom,
     MetadataUnreadable(QueryRefusal),
     MetadataRecord { offset: Offset, error: DecodeError },
     MetadataContradicts(ReplayError),
@@ -46,6 +50,9 @@ impl fmt::Display for StartRefusal {
         match self {
             StartRefusal::Folder(trouble) => trouble.fmt(f),
             StartRefusal::Trouble(trouble) => trouble.fmt(f),
+            StartRefusal::MetadataWithoutRoom => f.write_str(
+                "the disk is full: the journal holds records of the metadata log that have no room in it; make room and start again",
+            ),
             StartRefusal::MetadataUnreadable(refusal) => {
                 write!(f, "the metadata log cannot be read: {refusal:?}")
             }
@@ -88,8 +95,8 @@ pub async fn start_cluster<R: Runtime>(
     let folder = shard.folder.get().expect("it was just set");
     shard.log_starts.load(&found.log_starts);
     shard.cleaned_ends.load(&found.cleaned_ends);
-    open_journals(router).await?;
-    announce(router, &found, folder.cluster_id()).await;
+    let without_room = open_journals(router).await?;
+    announce(router, &found, &without_room, folder.cluster_id()).await;
     load_metadata(router).await?;
     forget_dead_checkpoints(router).await;
     for damaged in &found.damaged {
@@ -97,10 +104,15 @@ pub async fn start_cluster<R: Runtime>(
     }
     folder.remove_deleted(found.to_delete, Duration::ZERO);
     set_strays_aside(router, folder, &found.partitions).await?;
-    enter_cluster(router, endpoints, folder.directory_id(), found.was_clean).await?;
     for owner in router.shards() {
         router.on(owner, |shard| async move { shard.look_at_disk_room().await }).await;
+        drop(router.on(owner, |shard| {
+            let watching = shard.clone();
+            shard.runtime.spawn(Lane::Background, async move { watching.watch_disk_room().await });
+            async {}
+        }));
     }
+    enter_cluster(router, endpoints, folder.directory_id(), found.was_clean).await?;
     let serving = router.on(router.entrance(), |shard| {
         shard.serving.give();
         async {}
@@ -113,8 +125,6 @@ pub async fn start_cluster<R: Runtime>(
             shard.runtime.spawn(Lane::Background, async move { opening.open_remaining_logs(1).await });
             let syncing = shard.clone();
             shard.runtime.spawn(Lane::Background, async move { syncing.sync_overdue_logs().await });
-            let watching = shard.clone();
-            shard.runtime.spawn(Lane::Background, async move { watching.watch_disk_room().await });
             let expiring = shard.clone();
             shard.runtime.spawn(Lane::Background, async move { expiring.expire_producers().await });
             async {}
@@ -132,13 +142,17 @@ pub async fn start_cluster<R: Runtime>(
             async {}
         }));
     }
+    if !without_room.files.is_empty() {
+        let replaying = router.clone().replay_once_there_is_room(without_room.files);
+        shard.runtime.spawn(Lane::Background, replaying);
+    }
     say_started(&config, router.owner_count(), &shard.image.borrow());
     Ok(())
 }
 
 /// Brings the segments up to what an earlier run's journals hold, whatever its number of shards was, and has every shard begin a
-/// journal of its own.
-async fn open_journals<R: Runtime>(router: &Rc<Router<R>>) -> Result<(), Trouble> {
+/// journal of its own. Gives what had no room in the segments.
+async fn open_journals<R: Runtime>(router: &Rc<Router<R>>) -> Result<WithoutRoom, StartRefusal> {
     let shard = &router.shard;
     let replayed = replay_journals(&shard.runtime, &shard.config().log_dir, router.shard_count()).await?;
     if replayed.windows > 0 {
@@ -150,21 +164,49 @@ async fn open_journals<R: Runtime>(router: &Rc<Router<R>>) -> Result<(), Trouble
             replayed.skipped
         );
     }
+    let without_room = replayed.without_room;
+    if without_room
+        .folders
+        .contains(&partition_folder_name(&TopicName::new(METADATA_TOPIC), PartitionIndex(0)))
+    {
+        return Err(StartRefusal::MetadataWithoutRoom);
+    }
+    if !without_room.folders.is_empty() {
+        let partitions = without_room.folders.len();
+        tracing::warn!(
+            partitions,
+            "the disk is full: partitions wait for room for what their journal holds, and are not served until then"
+        );
+    }
     for owner in router.shards() {
         let opened = router.on(owner, |shard| async move { shard.open_journal().await });
         opened.await.unwrap_or(Ok(()))?;
     }
-    Ok(())
+    Ok(without_room)
 }
 
 /// Tells every shard what the data folder knows of its logs, and which cluster this is.
-async fn announce<R: Runtime>(router: &Rc<Router<R>>, found: &FolderStart, cluster_id: &ClusterId) {
+async fn announce<R: Runtime>(
+    router: &Rc<Router<R>>,
+    found: &FolderStart,
+    without_room: &WithoutRoom,
+    cluster_id: &ClusterId,
+) {
+    let held: Set<_> = without_room
+        .folders
+        .iter()
+        .filter_map(|folder| match PartitionFolderName::parse(folder) {
+            Some(PartitionFolderName::Live { topic, partition }) => Some((topic, partition)),
+            _ => None,
+        })
+        .collect();
     let by_partition = |lines: &[OffsetCheckpoint]| -> Map<(TopicName, PartitionIndex), Offset> {
         lines.iter().map(|line| ((line.topic.clone(), line.partition), line.offset)).collect()
     };
     for owner in router.shards() {
         let checkpoints = FolderCheckpoints {
             torn: if found.was_clean { Set::default() } else { found.partitions.iter().cloned().collect() },
+            without_room: held.clone(),
             log_starts: by_partition(&found.log_starts),
             cleaned_ends: by_partition(&found.cleaned_ends),
             recovery_points: by_partition(&found.recovery_points),

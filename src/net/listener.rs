@@ -7,11 +7,16 @@ use std::time::Duration;
 use bytes::BytesMut;
 
 use super::connection::serve_connection;
+use crate::base::Monotonic;
 use crate::router::{ConnectionFacts, Router};
 use crate::runtime::{Lane, Listener, Runtime, Stream};
 
-/// Pause after an accept that failed: a full descriptor table empties by itself, and a loop must not burn the core.
+/// Pause after an accept that failed: a loop must not burn the core.
 const PAUSE_AFTER_TROUBLE: Duration = Duration::from_millis(100);
+/// Pause when all descriptors are in use: files that nobody writes to are closed for connections, and not all the time.
+const PAUSE_WITHOUT_DESCRIPTORS: Duration = Duration::from_secs(1);
+/// How often it is told that they are.
+const TELL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Takes connections until the shard is told to stop. One task a listener.
 pub async fn accept_connections<R: Runtime>(
@@ -21,6 +26,7 @@ pub async fn accept_connections<R: Runtime>(
 ) {
     let shard = router.shard.clone();
     let stop = shard.stop.watch();
+    let mut told: Option<Monotonic> = None;
     loop {
         let accepted = {
             let mut accept = pin!(listener.accept());
@@ -33,6 +39,17 @@ pub async fn accept_connections<R: Runtime>(
         match accepted {
             None => return,
             Some(Ok(stream)) => begin(&router, stream, listener_index).await,
+            Some(Err(trouble)) if trouble.is_out_of_descriptors() => {
+                let now = shard.runtime.now();
+                if told.is_none_or(|told| now.since(told) >= TELL_INTERVAL) {
+                    told = Some(now);
+                    tracing::warn!(%trouble, "no descriptor is left for connections: they wait until others end");
+                }
+                for owner in router.shards() {
+                    drop(router.on(owner, |shard| async move { shard.close_idle_files() }));
+                }
+                shard.runtime.sleep_until(now + PAUSE_WITHOUT_DESCRIPTORS).await;
+            }
             Some(Err(trouble)) => {
                 shard
                     .log_limiter

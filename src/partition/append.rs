@@ -1,4 +1,4 @@
-use crate::base::{LeaderEpoch, Offset, TimestampMs};
+use crate::base::{LeaderEpoch, Monotonic, Offset, TimestampMs};
 use crate::record::{BatchHeader, EndMarker};
 
 use super::Partition;
@@ -67,14 +67,14 @@ pub enum AppendError {
 impl Partition {
     /// Decides where `batch` goes in this replica's log; writes nothing. The state moves at once: the caller writes what the plan
     /// says, before the next append's batch, or takes the partition offline. `batch` has passed `record/validate`; its base
-    /// offset does not matter. `now`: wall clock.
+    /// offset does not matter.
     /// Errors: `NotLeaderOrFollower` (also when a coordinator's leader epoch is over), `KafkaStorageError` (offline), and those of
     /// the producer's state, after which nothing has changed.
     pub fn append(
         &mut self,
         batch: &BatchHeader,
         origin: AppendOrigin,
-        now: TimestampMs,
+        now: Monotonic,
     ) -> Result<AppendPlan, AppendError> {
         self.check_appendable(&origin)?;
         let marker = match &origin {

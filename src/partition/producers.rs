@@ -1,4 +1,6 @@
-use crate::base::{Map, Offset, ProducerEpoch, ProducerId, TimestampMs};
+use std::time::Duration;
+
+use crate::base::{Map, Monotonic, Offset, ProducerEpoch, ProducerId, TimestampMs};
 use crate::record::{BatchHeader, EndMarker};
 
 use super::append::{AppendError, AppendOrigin};
@@ -40,13 +42,13 @@ struct Producer {
     window: BatchWindow,
     last_timestamp: TimestampMs,
     open_transaction: Option<Offset>,
-    /// When this broker last wrote, restored or replayed something of this producer, by its own clock: old or wild timestamps
-    /// of records neither shorten nor lengthen the memory (in Kafka they do).
-    last_used: TimestampMs,
+    /// When this broker last wrote, restored or replayed something of this producer: neither wild timestamps of records nor a wall
+    /// clock that jumps shorten or lengthen the memory (in Kafka they do).
+    last_used: Monotonic,
 }
 
 impl Producer {
-    fn new(last_used: TimestampMs) -> Producer {
+    fn new(last_used: Monotonic) -> Producer {
         Producer {
             epoch: ProducerEpoch::NONE,
             coordinator_epoch: -1,
@@ -175,7 +177,7 @@ impl Producers {
         &mut self,
         batch: &BatchHeader,
         marker: Option<&EndMarker>,
-        now: TimestampMs,
+        now: Monotonic,
     ) -> TransactionChange {
         if !batch.has_producer_id() || (batch.is_control() && marker.is_none()) {
             return TransactionChange::None;
@@ -212,11 +214,12 @@ impl Producers {
     }
 
     /// Forgets producers without open transaction that have been idle for `expiration_ms`; gives how many.
-    pub fn expire(&mut self, now: TimestampMs) -> usize {
+    pub fn expire(&mut self, now: Monotonic) -> usize {
         let before = self.by_id.len();
-        let idle_since = now.0.saturating_sub(self.limits.expiration_ms);
-        self.by_id
-            .retain(|_, producer| producer.open_transaction.is_some() || producer.last_used.0 > idle_since);
+        let idle_max = Duration::from_millis(u64::try_from(self.limits.expiration_ms).unwrap_or(0));
+        self.by_id.retain(|_, producer| {
+            producer.open_transaction.is_some() || now.since(producer.last_used) < idle_max
+        });
         before - self.by_id.len()
     }
 
@@ -244,7 +247,7 @@ impl Producers {
     }
 
     /// Takes over one entry of a snapshot; gives the first offset of its open transaction.
-    pub fn restore(&mut self, entry: &ProducerSnapshotEntry, now: TimestampMs) -> Option<Offset> {
+    pub fn restore(&mut self, entry: &ProducerSnapshotEntry, now: Monotonic) -> Option<Offset> {
         let twice = self.by_id.remove(&entry.producer_id);
         self.open_count -= usize::from(twice.is_some_and(|known| known.open_transaction.is_some()));
         self.make_room();
@@ -278,7 +281,7 @@ impl Producers {
         if self.by_id.len() < self.limits.count_max {
             return;
         }
-        let mut idle: Vec<(TimestampMs, ProducerId)> = self
+        let mut idle: Vec<(Monotonic, ProducerId)> = self
             .by_id
             .iter()
             .filter(|(_, producer)| producer.open_transaction.is_none())

@@ -1,4 +1,4 @@
-use crate::base::{LeaderEpoch, Offset, ProducerId, TimestampMs};
+use crate::base::{LeaderEpoch, Monotonic, Offset, ProducerId};
 use crate::record::{BatchHeader, EndMarker};
 
 use super::epochs::{EpochStart, LeaderEpochs};
@@ -47,11 +47,11 @@ impl Partition {
             producers: Vec::new(),
             aborted: Vec::new(),
         };
-        Partition::recover(empty, limits, TimestampMs::NONE)
+        Partition::recover(empty, limits, Monotonic(0))
     }
 
     /// Begins to rebuild the state of an existing log; the log ends at the replay start until `replay` moves it.
-    pub fn recover(log: RecoveredLog, limits: ProducerLimits, now: TimestampMs) -> Partition {
+    pub fn recover(log: RecoveredLog, limits: ProducerLimits, now: Monotonic) -> Partition {
         let replay_start = log.replay_start_offset;
         let aborted = log.aborted.into_iter().filter(|entry| entry.last_offset < replay_start).collect();
         let mut partition = Partition {
@@ -82,7 +82,7 @@ impl Partition {
         &mut self,
         batch: &BatchHeader,
         marker: Option<&EndMarker>,
-        now: TimestampMs,
+        now: Monotonic,
     ) -> Option<CompletedTransaction> {
         let base_offset = batch.base_offset;
         assert!(base_offset >= self.log_end_offset, "batch at {base_offset} below the log end {self:?}");
@@ -136,7 +136,7 @@ impl Partition {
     }
 
     /// Forgets idle producers; gives how many.
-    pub fn expire_producers(&mut self, now: TimestampMs) -> usize {
+    pub fn expire_producers(&mut self, now: Monotonic) -> usize {
         self.producers.expire(now)
     }
 

@@ -1,4 +1,6 @@
-use crate::base::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, TimestampMs};
+use std::time::Duration;
+
+use crate::base::{LeaderEpoch, Monotonic, Offset, ProducerEpoch, ProducerId, TimestampMs};
 use crate::record::{BatchHeader, EndMarker, MAGIC};
 
 use super::*;
@@ -6,7 +8,7 @@ use super::*;
 mod histories;
 
 const LIMITS: ProducerLimits = ProducerLimits { expiration_ms: 1000, count_max: 100 };
-const NOW: TimestampMs = TimestampMs(1_000_000);
+const NOW: Monotonic = Monotonic(1_000_000_000);
 const CLIENT: AppendOrigin = AppendOrigin::Client { transaction_verified: false };
 const VERIFIED: AppendOrigin = AppendOrigin::Client { transaction_verified: true };
 
@@ -190,8 +192,8 @@ fn sequences_wrap_from_the_largest_to_0() {
 fn an_unknown_producer_may_begin_anywhere() {
     let mut partition = leader();
     assert_eq!(append(&mut partition, &idempotent(7, 3, 41, 2)), Ok((0, 1)));
-    assert_eq!(partition.expire_producers(TimestampMs(NOW.0 + 999)), 0);
-    assert_eq!(partition.expire_producers(TimestampMs(NOW.0 + 1000)), 1);
+    assert_eq!(partition.expire_producers(NOW + Duration::from_millis(999)), 0);
+    assert_eq!(partition.expire_producers(NOW + Duration::from_millis(1000)), 1);
     assert_eq!(append(&mut partition, &idempotent(7, 2, 9, 1)), Ok((2, 2)));
 }
 

@@ -39,6 +39,26 @@ impl<R: Runtime> Router<R> {
         async move { decided.await.flatten().unwrap_or(Err(AppendRefusal::ShardStopped)) }
     }
 
+    /// As `decide`, for what will take room on the disk: refused before anything is decided while there is none above the
+    /// reserve.
+    pub fn decide_with_room<T, D>(
+        self: &Rc<Self>,
+        decide: D,
+    ) -> impl Future<Output = Result<T, AppendRefusal>> + use<R, T, D>
+    where
+        T: Send + 'static,
+        D: FnOnce(&Controller<'_>, u128) -> Decision<T> + Send + 'static,
+    {
+        let router = self.clone();
+        async move {
+            let asked = router.on(CONTROLLER_SHARD, |shard| async move { shard.has_room_to_grow() });
+            match asked.await {
+                Some(false) => Err(AppendRefusal::DiskFull),
+                _ => router.decide(decide).await,
+            }
+        }
+    }
+
     async fn decide_here<T, D>(self: &Rc<Self>, decide: D) -> Result<T, AppendRefusal>
     where
         D: FnOnce(&Controller<'_>, u128) -> Decision<T>,

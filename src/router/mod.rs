@@ -9,6 +9,7 @@ mod delete_records;
 mod links;
 mod placement;
 mod producer_ids;
+mod replay;
 mod retention;
 mod waits;
 

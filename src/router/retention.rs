@@ -14,6 +14,7 @@ impl<R: Runtime> Router<R> {
         while !shard.stop.is_given() {
             let mut left = shard.partitions();
             while !left.is_empty()
+                && !shard.stop.is_given()
                 && let Some(_upkeep) = shard.begin_upkeep()
             {
                 let starts = shard.expire_segments(&mut left).await;

@@ -96,6 +96,8 @@ pub trait Runtime: Clone + 'static {
     fn now(&self) -> Monotonic;
     fn wall_clock(&self) -> TimestampMs;
     fn random(&self) -> u64;
+    /// How many files and connections the process may have open.
+    fn descriptors_max(&self) -> u64;
 
     /// Runs `future` on this shard until it ends. Nobody waits for it.
     fn spawn(&self, lane: Lane, future: impl Future<Output = ()> + 'static);
@@ -205,7 +207,8 @@ pub trait File: Clone + 'static {
 pub trait Listener: 'static {
     type Stream: Stream;
     fn local_address(&self) -> SocketAddr;
-    /// The next connection. Trouble is of one connection or of a full descriptor table: wait a moment and go on. Safe to drop.
+    /// The next connection. Trouble is of one connection, or the descriptors are all in use but for those that are left to files: then
+    /// no connection was taken. Wait a moment and go on. Safe to drop.
     fn accept(&mut self) -> impl Future<Output = Result<Self::Stream, Trouble>>;
 }
 

@@ -42,7 +42,7 @@ impl<R: Runtime> Shard<R> {
                 self.take_log_folder_offline(&trouble);
                 None
             }
-            Err(CompactTrouble::Disk(trouble)) if trouble.is_disk_full() => {
+            Err(CompactTrouble::Disk(trouble)) if trouble.is_shortage() => {
                 tracing::warn!(topic = %replica.topic_name, %partition, %trouble, "no room to compact a log");
                 None
             }

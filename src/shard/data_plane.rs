@@ -38,6 +38,8 @@ pub enum AppendRefusal {
     Refused(AppendError),
     /// This shard knows no such partition (any more).
     UnknownTopicOrPartition,
+    /// There is no room above the reserve; nothing was decided.
+    DiskFull,
     /// Not durable when the request's time was over; it may yet become so.
     RequestTimedOut,
     /// The owner has stopped.
@@ -86,7 +88,7 @@ impl<R: Runtime> Shard<R> {
         orders: Vec<AppendOrder>,
         deadline: Monotonic,
     ) -> impl Future<Output = Vec<Result<Appended, AppendRefusal>>> + use<R> {
-        let now = self.runtime.wall_clock();
+        let now = self.runtime.now();
         let tickets: Vec<_> = orders.into_iter().map(|order| self.decide(order, now)).collect();
         let shard = self.clone();
         async move {
@@ -106,7 +108,7 @@ impl<R: Runtime> Shard<R> {
     fn decide(
         self: &Rc<Self>,
         order: AppendOrder,
-        now: TimestampMs,
+        now: Monotonic,
     ) -> Result<(Rc<Replica<R>>, TimestampMs, Ticket), AppendRefusal> {
         // The logs are being closed.
         if self.upkeep.has_ended() {
@@ -115,7 +117,8 @@ impl<R: Runtime> Shard<R> {
         let replica = self.replica(order.partition).ok_or(AppendRefusal::UnknownTopicOrPartition)?;
         self.begin_opening(&replica);
         let is_producers = matches!(order.origin, AppendOrigin::Client { .. });
-        if is_producers && !self.has_room_for(order.batch.bytes.len() as u64) {
+        let has_room = !is_producers || self.has_room_for(order.batch.bytes.len() as u64);
+        if !has_room || replica.waits_for_room.get() {
             return Err(AppendRefusal::Refused(AppendError::KafkaStorageError));
         }
         let header = &order.batch.header;

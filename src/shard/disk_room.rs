@@ -52,6 +52,11 @@ impl DiskRoom {
         }
     }
 
+    /// Whether there is anything above the reserve.
+    fn is_there_any(&self) -> bool {
+        self.left_bytes.get() > 0 && !self.is_refusing.get()
+    }
+
     /// Refuses from now on; `true`: it did not before.
     fn refuse(&self) -> bool {
         !self.is_refusing.replace(true)
@@ -78,6 +83,11 @@ impl<R: Runtime> Shard<R> {
             self.refuse_producers();
         }
         has_room
+    }
+
+    /// Whether what will take room may be begun: a topic, for one.
+    pub fn has_room_to_grow(&self) -> bool {
+        self.disk_room.is_there_any()
     }
 
     /// The disk is full, or all but the reserve of it.

@@ -33,7 +33,7 @@ impl<R: Runtime> Shard<R> {
             self.runtime.sleep_until(self.runtime.now() + Duration::from_millis(interval_ms.max(1))).await;
             let replicas: Vec<_> = self.replicas.borrow().values().cloned().collect();
             for replica in replicas {
-                let forgotten = replica.rules.borrow_mut().expire_producers(self.runtime.wall_clock());
+                let forgotten = replica.rules.borrow_mut().expire_producers(self.runtime.now());
                 if forgotten > 0 {
                     tracing::debug!(topic = %replica.topic_name, forgotten, "idle producers are forgotten");
                 }

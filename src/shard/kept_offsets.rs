@@ -90,6 +90,7 @@ impl FolderCheckpoints {
     fn forget_dead(&mut self, lives: impl Fn(&TopicName, PartitionIndex) -> bool) -> bool {
         let before = self.recovery_points.len();
         self.torn.retain(|(topic, partition)| lives(topic, *partition));
+        self.without_room.retain(|(topic, partition)| lives(topic, *partition));
         self.log_starts.retain(|(topic, partition), _| lives(topic, *partition));
         self.cleaned_ends.retain(|(topic, partition), _| lives(topic, *partition));
         self.recovery_points.retain(|(topic, partition), _| lives(topic, *partition));
@@ -129,7 +130,7 @@ impl<R: Runtime> Shard<R> {
             Ok::<(), Trouble>(())
         };
         while let Err(trouble) = write().await {
-            if !trouble.is_disk_full() || trouble.is_of_sync() || self.stop.is_given() {
+            if !trouble.is_shortage() || trouble.is_of_sync() || self.stop.is_given() {
                 self.take_log_folder_offline(&trouble);
                 return;
             }

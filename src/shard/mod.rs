@@ -9,6 +9,7 @@ mod connection_counts;
 mod coordinators;
 mod data_plane;
 mod delete_records;
+mod descriptors;
 mod disk_room;
 mod folder_use;
 mod housekeeping;
@@ -29,8 +30,9 @@ mod scrubbing;
 mod settings;
 mod signal;
 mod topics;
+mod without_room;
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
 use crate::base::{ClusterId, Map, Offset, PartitionIndex, Set, ShardId, TopicName, TopicPartition, Trouble};
@@ -95,6 +97,8 @@ pub struct Shard<R: Runtime> {
     snapshot_turns: Rc<Budget>,
     disk_room: DiskRoom,
     open_files: OpenFiles<R>,
+    /// A task syncs what keeps files open.
+    gives_descriptors_back: Cell<bool>,
     /// There once it was opened; never under `onrush.durability=os`.
     journal: OnceCell<Journal<R>>,
     /// A file of the data folder that a sync of the file system goes through; there before anything is written.
@@ -123,6 +127,8 @@ pub struct Shard<R: Runtime> {
 pub struct FolderCheckpoints {
     /// Partitions whose logs a crash may have left torn. Those made since the start are not among them.
     pub torn: Set<(TopicName, PartitionIndex)>,
+    /// Partitions of which the journals hold what had no room in their segments: their logs may not be opened.
+    pub without_room: Set<(TopicName, PartitionIndex)>,
     pub log_starts: Map<(TopicName, PartitionIndex), Offset>,
     pub recovery_points: Map<(TopicName, PartitionIndex), Offset>,
     pub cleaned_ends: Map<(TopicName, PartitionIndex), Offset>,
@@ -130,8 +136,6 @@ pub struct FolderCheckpoints {
 
 /// Producer snapshots that are written at a time.
 const SNAPSHOTS_AT_A_TIME: u64 = 2;
-/// What opened files one shard keeps at most.
-const OPEN_FILES_MAX: usize = 1024;
 
 impl<R: Runtime> Shard<R> {
     /// A shard that knows nothing yet; `count`: how many the broker has.
@@ -165,7 +169,11 @@ impl<R: Runtime> Shard<R> {
                 runtime.shard(),
                 settings::fetch_session_limits(&config, runtime.shard(), count),
             )),
-            open_files: OpenFiles::new(runtime.clone(), OPEN_FILES_MAX),
+            open_files: OpenFiles::new(
+                runtime.clone(),
+                descriptors::open_files_max(runtime.descriptors_max(), count),
+            ),
+            gives_descriptors_back: Cell::new(false),
             folder_offline: Signal::default(),
             upkeep: FolderUse::default(),
             scrub_counters: ScrubCounters::default(),

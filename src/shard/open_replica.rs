@@ -1,5 +1,6 @@
 //! Opening a partition's files: when somebody first asks for it, or at start after a crash.
 
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -47,21 +48,32 @@ impl<R: Runtime> Shard<R> {
         }
         drop(in_use);
         replica.opened.borrow().give();
-        if replica.decide_deferred(self.runtime.wall_clock()) {
+        if replica.decide_deferred(self.runtime.now()) {
             self.window.enqueue(replica);
         }
     }
 
     /// What went wrong may be over in a while, a want of descriptors for one, so the opening may be tried again. It may have
     /// stopped half-way: the next one reads the log as after a crash.
-    fn opening_failed(&self, replica: &Replica<R>, trouble: &Trouble) {
+    fn opening_failed(self: &Rc<Self>, replica: &Replica<R>, trouble: &Trouble) {
         let key = (replica.topic_name.clone(), replica.partition.partition);
         self.checkpoints.borrow_mut().torn.insert(key);
         let again_at = (!trouble.is_of_sync()).then(|| self.runtime.now() + OPENING_PAUSE);
         let (topic, partition) = (&replica.topic_name, replica.partition.partition);
-        match replica.opening_again_at.replace(again_at) {
-            None => tracing::error!(%topic, %partition, %trouble, "a partition cannot be opened"),
-            Some(_) => tracing::debug!(%topic, %partition, %trouble, "a partition still cannot be opened"),
+        let was_tried = replica.opening_again_at.replace(again_at);
+        if trouble.is_out_of_descriptors() {
+            self.give_descriptors_back();
+        }
+        match was_tried {
+            // It may be that of all partitions, and a want of descriptors is told once for all.
+            None if trouble.is_disk_full() => {
+                let line = || format!("partition {partition} of {topic} cannot be opened for now: {trouble}");
+                self.log_limiter.warn(&self.runtime, line);
+            }
+            None if !trouble.is_shortage() => {
+                tracing::error!(%topic, %partition, %trouble, "a partition cannot be opened")
+            }
+            _ => tracing::debug!(%topic, %partition, %trouble, "a partition still cannot be opened"),
         }
     }
 
@@ -90,11 +102,15 @@ impl<R: Runtime> Shard<R> {
     }
 
     async fn open_log(self: &Rc<Self>, replica: &Rc<Replica<R>>) -> Result<(Log<R>, Partition), Trouble> {
+        if self.waits_for_replay(replica) {
+            let cause = io::ErrorKind::StorageFull.into();
+            return Err(Trouble::new("write what the journal holds to", &replica.folder, cause));
+        }
         let settings = log_settings(&replica.config.borrow());
         let limits = producer_limits(&self.config());
         let topic_id = replica.partition.topic_id;
         let known = self.known_of_log(replica);
-        let now = self.runtime.wall_clock();
+        let now = self.runtime.now();
         let mut rules = Partition::new(limits);
         let mut replay_start = Offset::ZERO;
         let opened = Log::open(

@@ -57,6 +57,8 @@ pub struct Replica<R: Runtime> {
     pub(super) pending: RefCell<Vec<LogBatch>>,
     /// Whether a commit window has this replica on its list.
     pub(super) queued: Cell<bool>,
+    /// What it has to write met a shortage: it takes no more until that is written.
+    pub(super) waits_for_room: Cell<bool>,
     /// Whether a time is set by which the log is synced.
     pub(super) is_synced_later: Cell<bool>,
     pub(super) purgatory: Purgatory,
@@ -124,6 +126,7 @@ impl<R: Runtime> Replica<R> {
             deferred: RefCell::default(),
             pending: RefCell::default(),
             queued: Cell::new(false),
+            waits_for_room: Cell::new(false),
             is_synced_later: Cell::new(false),
             purgatory: Purgatory::default(),
             bytes_since_snapshot: Cell::new(0),
@@ -155,12 +158,7 @@ impl<R: Runtime> Replica<R> {
 
     /// Decides on `batch` now, or as soon as the files are open, in the order of these calls.
     /// `true` beside the ticket: there is something to write that was not there before.
-    pub(super) fn append(
-        &self,
-        batch: CheckedBatch,
-        origin: AppendOrigin,
-        now: TimestampMs,
-    ) -> (Ticket, bool) {
+    pub(super) fn append(&self, batch: CheckedBatch, origin: AppendOrigin, now: Monotonic) -> (Ticket, bool) {
         match self.opening.get() {
             Opening::Failed => (Ticket::Refused(AppendError::KafkaStorageError), false),
             Opening::Closed | Opening::Running => {
@@ -173,7 +171,7 @@ impl<R: Runtime> Replica<R> {
     }
 
     /// The files are open (or failed): what came meanwhile is decided in order. `true`: there is something to write.
-    pub(super) fn decide_deferred(&self, now: TimestampMs) -> bool {
+    pub(super) fn decide_deferred(&self, now: Monotonic) -> bool {
         let mut to_write = false;
         for append in self.deferred.take() {
             let (ticket, written) = match self.opening.get() {
@@ -186,7 +184,7 @@ impl<R: Runtime> Replica<R> {
         to_write
     }
 
-    fn decide(&self, batch: CheckedBatch, origin: AppendOrigin, now: TimestampMs) -> (Ticket, bool) {
+    fn decide(&self, batch: CheckedBatch, origin: AppendOrigin, now: Monotonic) -> (Ticket, bool) {
         self.snapshot_when_due(batch.bytes.len() as u64);
         let mut rules = self.rules.borrow_mut();
         match rules.append(&batch.header, origin, now) {

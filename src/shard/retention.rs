@@ -145,10 +145,14 @@ impl<R: Runtime> Shard<R> {
     }
 
     pub(super) async fn closed_log(&self, replica: &Replica<R>) -> Result<Option<ClosedLog>, Trouble> {
-        if let Some(known) = replica.closed_log.get() {
-            return Ok(known);
+        let mut found = match replica.closed_log.get() {
+            Some(known) => known,
+            None => ClosedLog::look(&self.runtime, &replica.folder).await?,
+        };
+        if let Some(closed) = &mut found {
+            // As those of a log that is open.
+            closed.first_modified = closed.first_modified.min(self.runtime.wall_clock());
         }
-        let found = ClosedLog::look(&self.runtime, &replica.folder).await?;
         replica.closed_log.set(Some(found));
         Ok(found)
     }

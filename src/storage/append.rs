@@ -50,7 +50,7 @@ impl<R: Runtime> Log<R> {
         let segment = self.active();
         let is_full_for = |batch: &LogBatch| {
             let (bytes, entries) = (segment.bytes.get(), segment.index_entries());
-            let now = self.0.runtime.wall_clock();
+            let now = self.0.runtime.now();
             segment.is_full_for(&batch.header, bytes, entries, &self.settings(), now)
         };
         self.has_new_names() || next.is_some_and(is_full_for)
@@ -67,7 +67,7 @@ impl<R: Runtime> Log<R> {
             return None;
         }
         let segment = self.active();
-        let (settings, now) = (self.settings(), self.0.runtime.wall_clock());
+        let (settings, now) = (self.settings(), self.0.runtime.now());
         let position = Position(segment.bytes.get());
         let mut bytes = 0;
         for (i, batch) in batches.iter().enumerate() {
@@ -97,15 +97,15 @@ impl<R: Runtime> Log<R> {
     /// Some of the bytes may be there, behind the last batch.
     fn append_failed(&self, trouble: &Trouble) {
         self.0.is_ragged.set(true);
-        if !trouble.is_disk_full() || trouble.is_of_sync() {
+        if !trouble.is_shortage() || trouble.is_of_sync() {
             self.take_offline();
         }
     }
 
     /// Writes the batches at the log end, in order; none may begin below the end of the one before. They go through the page
     /// cache and are not durable before `sync`. One append at a time; not safe to drop half-way.
-    /// Errors: the disk is full, and what begins at the log end or above was not written and may be tried again; else the log
-    /// is offline.
+    /// Errors: a shortage, and what begins at the log end or above was not written and may be tried again; else the log is
+    /// offline.
     pub async fn append(&self, batches: &[LogBatch]) -> Result<Appended, Trouble> {
         self.check_online("append")?;
         let appended = self.append_all(batches).await;
@@ -120,7 +120,7 @@ impl<R: Runtime> Log<R> {
         let mut segment = self.active();
         self.look_at_first_batch(&segment).await?;
         let settings = self.settings();
-        let now = self.0.runtime.wall_clock();
+        let now = self.0.runtime.now();
         let mut run_start = 0;
         let mut run_bytes = 0;
         let mut expected = self.log_end_offset();
@@ -183,8 +183,8 @@ impl<R: Runtime> Log<R> {
             self.write_aborted().await
         };
         match indexed.await {
-            // The batches are in the log; the entries wait on in memory, with the next ones, for room.
-            Err(trouble) if trouble.is_disk_full() => Ok(()),
+            // The batches are in the log; the entries wait on in memory, with the next ones.
+            Err(trouble) if trouble.is_shortage() => Ok(()),
             written => written,
         }
     }
@@ -200,7 +200,7 @@ impl<R: Runtime> Log<R> {
             self.cut_ragged_end().await?;
         }
         let rolled = self.roll_at(self.log_end_offset()).await;
-        if rolled.as_ref().is_err_and(|trouble| !trouble.is_disk_full()) {
+        if rolled.as_ref().is_err_and(|trouble| !trouble.is_shortage()) {
             self.take_offline();
         }
         rolled.map(|_| true)
@@ -227,7 +227,7 @@ impl<R: Runtime> Log<R> {
         let Inner { runtime, files, folder, .. } = &*self.0;
         let segment = Rc::new(Segment::new(runtime, folder.clone(), base_offset, &self.settings()));
         self.0.folder_is_dirty.set(true);
-        let file = runtime.open(&segment.path(FileKind::Log), Open::Replace).await?;
+        let file = files.open(&segment.path(FileKind::Log), Open::Replace).await?;
         // A sync that began meanwhile has not seen the name.
         self.0.folder_is_dirty.set(true);
         files.put(&segment.log, file);

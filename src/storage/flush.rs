@@ -77,7 +77,8 @@ async fn sync_parts<R: Runtime>(runtime: &R, syncs: &[LogSync<'_, R>]) -> Result
             folders.push(&*log.folder);
         }
         if log.is_newborn.get() {
-            files.push(runtime.open(&log.folder.join(PARTITION_METADATA), Open::Write).await?);
+            let metadata = log.folder.join(PARTITION_METADATA);
+            files.push(log.files.open_patiently(&metadata, Open::Write).await?);
             data_folder = Some(folder_of(&log.folder));
         }
     }
@@ -129,6 +130,10 @@ impl<R: Runtime> Log<R> {
     pub(super) async fn write_back(&self) -> Result<(), Trouble> {
         let dirty = self.0.dirty.borrow().clone();
         for segment in dirty {
+            // Synced meanwhile: its file may be closed, and its name gone.
+            if !segment.is_dirty.get() {
+                continue;
+            }
             let synced = segment.synced_bytes.get();
             let file = segment.log_file(&self.0.files, Open::Write).await?;
             let written = file.write_back(Position(synced), segment.bytes.get().saturating_sub(synced)).await;
@@ -163,7 +168,7 @@ impl<R: Runtime> Log<R> {
             match segment.sync_indexes(&self.0.files).await {
                 // It has left the log meanwhile.
                 Err(trouble) if trouble.is_not_found() => {}
-                Err(trouble) if trouble.is_disk_full() && !trouble.is_of_sync() => {
+                Err(trouble) if trouble.is_shortage() && !trouble.is_of_sync() => {
                     self.0.unsynced_indexes.borrow_mut().push(segment);
                     outcome = Err(trouble);
                 }

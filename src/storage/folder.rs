@@ -63,6 +63,11 @@ pub enum FolderTrouble {
         found: ClusterId,
         expected: ClusterId,
     },
+    /// The file system is mounted to be read only, or the folder is not this user's.
+    NotWritable {
+        path: PathBuf,
+        cause: io::Error,
+    },
     /// `meta.properties` cannot be read.
     Properties {
         path: PathBuf,
@@ -82,6 +87,9 @@ impl fmt::Display for FolderTrouble {
         match self {
             FolderTrouble::InUse { path } => {
                 write!(f, "the data folder {} is in use by another broker", path.display())
+            }
+            FolderTrouble::NotWritable { path, cause } => {
+                write!(f, "the data folder {} cannot be written to: {cause}", path.display())
             }
             FolderTrouble::OtherNode { path, found, expected } => {
                 write!(f, "{} belongs to node.id {found}, this is {expected}", path.display())
@@ -109,6 +117,9 @@ impl<R: Runtime> LogFolder<R> {
         runtime.create_folder(path).await?;
         let lock = runtime.lock_file(&path.join(LOCK)).map_err(|trouble| match trouble.cause.kind() {
             io::ErrorKind::WouldBlock => FolderTrouble::InUse { path: path.into() },
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                FolderTrouble::NotWritable { path: path.into(), cause: trouble.cause }
+            }
             _ => FolderTrouble::Disk(trouble),
         })?;
         let mut start = FolderStart::default();

@@ -29,7 +29,7 @@ pub struct SegmentInfo {
     /// Base offset of the next segment, or the log end.
     pub end_offset: Offset,
     pub bytes: u64,
-    /// When it was last written to.
+    /// When it was last written to, and never still to come.
     pub modified: TimestampMs,
     /// Something in it is known to be damaged.
     pub is_damaged: bool,
@@ -37,14 +37,16 @@ pub struct SegmentInfo {
 
 impl<R: Runtime> Log<R> {
     /// The segments, oldest first; the last one is written to.
+    /// A wall clock that was set back makes it seem that one is yet to be written to: from now on it counts as written to now.
     pub fn segments(&self) -> Vec<SegmentInfo> {
+        let now = self.0.runtime.wall_clock();
         let segments = self.0.segments.borrow();
         let ends = segments.iter().skip(1).map(|segment| segment.base_offset).chain([self.log_end_offset()]);
         let info = |(segment, end_offset): (&Rc<Segment<R>>, Offset)| SegmentInfo {
             base_offset: segment.base_offset,
             end_offset,
             bytes: segment.bytes.get(),
-            modified: segment.modified.get(),
+            modified: segment.modified.replace(segment.modified.get().min(now)).min(now),
             is_damaged: !segment.damage.borrow().is_empty(),
         };
         segments.iter().zip(ends).map(info).collect()

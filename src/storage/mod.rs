@@ -41,7 +41,10 @@ pub use closed_log::ClosedLog;
 pub use compaction::{CompactTrouble, Compacted, CompactionOrder, KeyMap, LastOfProducer};
 pub use flush::sync_logs;
 pub use folder::{DeletedPartition, FolderStart, FolderTrouble, LogFolder, retire_folders};
-pub use journal::{Journal, JournalWindow, Part, Replayed as ReplayedJournals, replay as replay_journals};
+pub use journal::{
+    Journal, JournalWindow, Part, Replayed as ReplayedJournals, WithoutRoom, remove_replayed,
+    replay as replay_journals, replay_rest,
+};
 pub use log::Log;
 pub use lookup::{FoundRecord, SegmentInfo};
 pub use names::{FileKind, PartitionFolderName, folder_name_to_delete, partition_folder_name};

@@ -1,10 +1,14 @@
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
+use std::time::Duration;
 
 use crate::base::Trouble;
 use crate::runtime::{Open, Runtime};
+
+/// How often it is tried whether there is a descriptor.
+const DESCRIPTOR_LOOK: Duration = Duration::from_millis(50);
 
 /// The descriptors of one shard's logs: files are opened when needed, and those not used for longest are closed when
 /// there are more than the bound. Files with unsynced writes stay open beyond it, because a write's error is told to
@@ -58,11 +62,42 @@ impl<R: Runtime> OpenFiles<R> {
             return Ok(file.clone());
         }
         let path = path();
-        let opened = if is_gone.get() { None } else { Some(self.0.runtime.open(&path, open).await?) };
+        let opened = if is_gone.get() { None } else { Some(self.open(&path, open).await?) };
         match opened.filter(|_| !is_gone.get()) {
             Some(file) => Ok(self.put(slot, file)),
             None => Err(Trouble::new("open", path, io::ErrorKind::NotFound.into())),
         }
+    }
+
+    /// Opens a file; where there is no descriptor left for it, files that nobody writes to make room.
+    pub(super) async fn open(&self, path: &Path, open: Open) -> Result<R::File, Trouble> {
+        match self.0.runtime.open(path, open).await {
+            Err(trouble) if trouble.is_out_of_descriptors() && self.close_idle() > 0 => {
+                self.0.runtime.open(path, open).await
+            }
+            opened => opened,
+        }
+    }
+
+    /// As `open`, for what must not fail for want of a descriptor: waits for one.
+    pub(super) async fn open_patiently(&self, path: &Path, open: Open) -> Result<R::File, Trouble> {
+        loop {
+            match self.open(path, open).await {
+                Err(trouble) if trouble.is_out_of_descriptors() => {
+                    let runtime = &self.0.runtime;
+                    runtime.sleep_until(runtime.now() + DESCRIPTOR_LOOK).await;
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    /// Closes the files that nobody writes to; gives how many.
+    pub fn close_idle(&self) -> usize {
+        let mut open = self.0.open.borrow_mut();
+        let before = open.len();
+        open.retain(|slot| slot.upgrade().is_some_and(|slot| !slot.close_if_idle()));
+        before - open.len()
     }
 
     /// Puts an open file into the slot; gives the one that is there when another task was faster.
@@ -100,12 +135,22 @@ fn close_oldest<F>(open: &mut Vec<Weak<Slot<F>>>, files_max: usize) {
     let newest = slots.last().map_or(0, |slot| slot.last_use.get());
     let mut too_many = slots.len().saturating_sub(files_max - files_max / 8);
     for slot in slots {
-        if too_many > 0 && slot.pins.get() == 0 && slot.last_use.get() != newest {
+        if too_many > 0 && slot.last_use.get() != newest && slot.close_if_idle() {
             too_many -= 1;
-            *slot.file.borrow_mut() = None;
         } else {
             open.push(Rc::downgrade(&slot));
         }
+    }
+}
+
+impl<F> Slot<F> {
+    /// `false`: somebody writes to it.
+    fn close_if_idle(&self) -> bool {
+        let is_idle = self.pins.get() == 0;
+        if is_idle {
+            self.file.take();
+        }
+        is_idle
     }
 }
 

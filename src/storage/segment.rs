@@ -9,7 +9,7 @@ use super::scan::{Damage, Scanned};
 use super::settings::LogSettings;
 use super::sparse_index::{Floor, IndexTrouble, SparseIndex};
 use super::turn::Turn;
-use crate::base::{Offset, Position, TimestampMs, Trouble};
+use crate::base::{Monotonic, Offset, Position, TimestampMs, Trouble};
 use crate::record::BatchHeader;
 use crate::runtime::{File, FolderEntry, Open, Runtime};
 
@@ -42,7 +42,7 @@ pub(super) struct Segment<R: Runtime> {
     /// is the time index's last entry, and `None` here until that is loaded.
     pub(super) greatest: Cell<Option<TimeEntry>>,
     /// When the segment was made, or found at start.
-    pub(super) created: TimestampMs,
+    pub(super) created: Monotonic,
     /// When it was last written to.
     pub(super) modified: Cell<TimestampMs>,
     /// `segment.ms` less this segment's share of the jitter.
@@ -102,7 +102,7 @@ impl<R: Runtime> Segment<R> {
             synced_bytes: Cell::new(bytes),
             first_timestamp: Cell::new(None),
             greatest: Cell::new(None),
-            created: runtime.wall_clock(),
+            created: runtime.now(),
             modified: Cell::new(modified),
             roll_after_ms: settings.segment_ms - jitter_ms,
             is_replaced: Cell::new(false),
@@ -137,14 +137,14 @@ impl<R: Runtime> Segment<R> {
         bytes: u64,
         entries: u64,
         settings: &LogSettings,
-        now: TimestampMs,
+        now: Monotonic,
     ) -> bool {
         if bytes == 0 {
             return false;
         }
         let waited_ms = match self.first_timestamp.get() {
             Some(first) if first.0 >= 0 && batch.max_timestamp.0 >= 0 => batch.max_timestamp.0 - first.0,
-            _ => now.0 - self.created.0,
+            _ => i64::try_from(now.since(self.created).as_millis()).unwrap_or(i64::MAX),
         };
         let index_entries_max = settings.segment_index_bytes / OffsetEntry::BYTES as u64;
         // One entry is kept for the greatest timestamp, written when the segment ends.

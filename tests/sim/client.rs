@@ -17,7 +17,7 @@ use onrush::runtime::sim::{SimRuntime, SimStream};
 use onrush::runtime::{SendQueue, SendSegment, Stream};
 
 /// The connection is gone; whether the last request took effect is not known.
-#[derive(Debug)]
+#[derive(PartialEq, Eq, Debug)]
 pub struct Lost;
 
 /// Makes the client's end of connections, in the simulation or on this machine's loopback.

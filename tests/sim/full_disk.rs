@@ -1,10 +1,17 @@
 //! Disks that run full, and have room again.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use kafka_protocol::messages::DeleteTopicsRequest;
+use kafka_protocol::messages::create_topics_request::CreatableTopic;
+use kafka_protocol::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use kafka_protocol::messages::{
+    CreateTopicsRequest, DeleteTopicsRequest, FindCoordinatorRequest, GroupId, OffsetCommitRequest,
+};
+use kafka_protocol::protocol::StrBytes;
 
 use onrush::runtime::sim::{DiskFault, DiskOperation, SimMachine, SimRuntime, Simulation};
 use onrush::runtime::{Crossing, Lane, Runtime};
@@ -151,7 +158,6 @@ fn write_through_trouble(
         drop(connect(&runtime, &machine, KEPT).await);
         trouble(&runtime, &machine).await;
     });
-    assert!(simulation.crossings(Crossing::DiskFull) > 0, "no write found the disk full");
     simulation.run_until(|| acknowledged.borrow().len() == 3 * LINES_OF_A_WRITER);
     let look = async || {
         let lines = read_all(&mut connect(&runtime, &machine, KEPT).await, KEPT).await;
@@ -180,6 +186,7 @@ fn what_finds_the_disk_full_is_acknowledged_once_there_is_room() {
                 pause(runtime, 300).await;
             }
         });
+        assert!(simulation.crossings(Crossing::DiskFull) > 0, "no write found the disk full");
     });
 }
 
@@ -195,5 +202,180 @@ fn writes_that_find_the_disk_full_now_and_then_lose_nothing() {
             pause(runtime, 20_000).await;
             machine.disk().heal();
         });
+        assert!(simulation.crossings(Crossing::DiskFull) > 0, "no write found the disk full");
+    });
+}
+
+#[test]
+fn a_start_on_a_full_disk_serves_what_the_journals_hold_once_there_is_room() {
+    let settings = [("onrush.disk.reserve.bytes", "0"), ("onrush.journal.file.bytes", "1048576")];
+    let waited = Cell::new(0);
+    for_each_seed(10, |simulation| {
+        let machine = simulation.machine("broker");
+        let (runtime, disk) = (simulation.client(), machine.disk());
+        let _killed = SimBroker::start(&machine, 2, &settings);
+        let kept: Vec<String> = (0..60).map(line).collect();
+        simulation.block_on(async {
+            let mut client = connect(&runtime, &machine, KEPT).await;
+            // By then the journals have a file.
+            pause(&runtime, 1_000).await;
+            for (offset, line) in kept.iter().enumerate() {
+                assert_eq!(produce(&mut client, KEPT, line).await, Answer::Done(offset as i64));
+            }
+        });
+        machine.crash();
+        disk.set_capacity(disk.used_bytes() + 2_000);
+        let _killed = SimBroker::start(&machine, 1, &settings);
+        simulation.block_on(async {
+            let mut client = connect(&runtime, &machine, KEPT).await;
+            let fetched = client.fetch(KEPT, 0, 0).await.expect("no connection is lost");
+            if fetched == Answer::Refused(KAFKA_STORAGE_ERROR) {
+                // More was lost from the page cache than there is room for.
+                waited.set(waited.get() + 1);
+                for _ in 0..3 {
+                    assert_eq!(produce(&mut client, KEPT, "x").await, Answer::Refused(KAFKA_STORAGE_ERROR));
+                    let fetched = client.fetch(KEPT, 0, 0).await.expect("no connection is lost");
+                    assert_eq!(fetched, Answer::Refused(KAFKA_STORAGE_ERROR));
+                    pause(&runtime, 1_000).await;
+                }
+            }
+            disk.set_capacity(u64::MAX);
+            pause(&runtime, 4_000).await;
+            // The first who asks has it opened.
+            while client.fetch(KEPT, 0, 0).await.expect("no connection is lost")
+                == Answer::Refused(KAFKA_STORAGE_ERROR)
+            {
+                pause(&runtime, 1_000).await;
+            }
+            assert_eq!(read_all(&mut client, KEPT).await, kept);
+            assert_eq!(produce(&mut client, KEPT, "more").await, Answer::Done(60));
+        });
+        machine.crash();
+        let broker = SimBroker::start(&machine, 2, &settings);
+        simulation.block_on(async {
+            let lines = read_all(&mut connect(&runtime, &machine, KEPT).await, KEPT).await;
+            assert_eq!((&lines[..60], lines[60].as_str()), (&kept[..], "more"));
+        });
+        broker.stop(simulation).expect("a disk that was full is no trouble");
+    });
+    assert!(waited.get() > 0, "every start had room");
+}
+
+/// Appends and rolls that find no descriptor are no trouble of the disk.
+#[test]
+fn appends_that_find_no_descriptor_wait_and_lose_nothing() {
+    let settings = [("log.roll.ms", "500")];
+    for_each_seed(3, |simulation| {
+        write_through_trouble(simulation, &settings, async |runtime, machine| {
+            let none_left = DiskFault::Error(libc::EMFILE);
+            machine.disk().fail_sometimes(DiskOperation::Open, "kept-0/", 300_000, none_left);
+            pause(runtime, 20_000).await;
+            machine.disk().heal();
+        });
+    });
+}
+
+async fn create_topic(client: &mut Client, topic: &str) -> (i16, Option<String>) {
+    let wanted = CreatableTopic::default()
+        .with_name(topic_name(topic))
+        .with_num_partitions(2)
+        .with_replication_factor(1);
+    let request = CreateTopicsRequest::default().with_topics(vec![wanted]).with_timeout_ms(30_000);
+    let created = client.call(7, &request).await.expect("no connection is lost");
+    let message = created.topics[0].error_message.as_ref().map(|message| message.to_string());
+    (created.topics[0].error_code, message)
+}
+
+#[test]
+fn a_topic_is_made_whole_or_not_at_all() {
+    let settings = [("onrush.disk.reserve.bytes", "0"), ("auto.create.topics.enable", "false")];
+    for_each_seed(10, |simulation| {
+        let machine = simulation.machine("broker");
+        let (runtime, disk) = (simulation.client(), machine.disk());
+        let broker = SimBroker::start(&machine, 2, &settings);
+        simulation.block_on(async {
+            let mut client = loop {
+                match Client::connect(&runtime, address(&machine)).await {
+                    Ok(client) => break client,
+                    Err(_) => pause(&runtime, 20).await,
+                }
+            };
+            assert_eq!(create_topic(&mut client, KEPT).await.0, 0);
+            disk.set_capacity(disk.used_bytes());
+            pause(&runtime, 2_000).await;
+            let refused = create_topic(&mut client, DELETED).await;
+            assert_eq!(refused, (KAFKA_STORAGE_ERROR, Some("the disk is full".to_owned())));
+            assert_eq!(client.partitions_with_leader(DELETED).await, Ok(0));
+            // Room for the name, and perhaps for a file or two of its partitions.
+            disk.set_capacity(disk.used_bytes() + 400 + runtime.random() % 1_000);
+            pause(&runtime, 2_000).await;
+            assert_eq!(create_topic(&mut client, DELETED).await.0, 0);
+            let mut other = Client::connect(&runtime, address(&machine)).await.expect("it listens");
+            let machine = machine.clone();
+            runtime.spawn(Lane::Data, async move {
+                for partition in [0, 1] {
+                    drop(other.produce(DELETED, partition, &line(partition as usize)).await);
+                }
+                drop(machine);
+            });
+            pause(&runtime, 3_000).await;
+            disk.set_capacity(u64::MAX);
+            pause(&runtime, 3_000).await;
+            for partition in [0, 1] {
+                let produced = client.produce(DELETED, partition, "more").await;
+                assert!(matches!(produced, Ok(Answer::Done(_))), "{produced:?}");
+            }
+        });
+        broker.stop(simulation).expect("a disk that was full is no trouble");
+    });
+}
+
+#[test]
+fn what_a_group_commits_on_a_full_disk_waits_or_is_refused_but_never_piles_up() {
+    const NOT_COORDINATOR: i16 = 16;
+    let settings = [("onrush.disk.reserve.bytes", "0"), ("offsets.topic.num.partitions", "1")];
+    let text = |text: &str| StrBytes::from_string(text.to_owned());
+    let commit = move |offset| {
+        let partition =
+            OffsetCommitRequestPartition::default().with_partition_index(0).with_committed_offset(offset);
+        let topic =
+            OffsetCommitRequestTopic::default().with_name(topic_name(KEPT)).with_partitions(vec![partition]);
+        OffsetCommitRequest::default().with_group_id(GroupId(text("g"))).with_topics(vec![topic])
+    };
+    for_each_seed(3, |simulation| {
+        let machine = simulation.machine("broker");
+        let (runtime, disk) = (simulation.client(), machine.disk());
+        let broker = SimBroker::start(&machine, 2, &settings);
+        simulation.block_on(async {
+            let mut client = connect(&runtime, &machine, KEPT).await;
+            let find = FindCoordinatorRequest::default().with_key(text("g"));
+            while client.call(1, &find).await.expect("no connection is lost").error_code != 0 {}
+            while client.call(7, &commit(0)).await.expect("no connection is lost").topics[0].partitions[0]
+                .error_code
+                != 0
+            {
+                pause(&runtime, 50).await;
+            }
+            disk.set_capacity(disk.used_bytes());
+            let waits = Rc::new(RefCell::new(None));
+            let (told, mut first) = (waits.clone(), connect(&runtime, &machine, KEPT).await);
+            let request = commit(1);
+            runtime.spawn(Lane::Data, async move {
+                *told.borrow_mut() = Some(first.call(7, &request).await.map(|answer| answer.topics));
+            });
+            pause(&runtime, 100).await;
+            for offset in 2..20 {
+                let refused = client.call(7, &commit(offset)).await.expect("no connection is lost");
+                assert_eq!(refused.topics[0].partitions[0].error_code, NOT_COORDINATOR);
+            }
+            assert!(waits.borrow().is_none());
+            disk.set_capacity(u64::MAX);
+            pause(&runtime, 3_000).await;
+            let answered = waits.take().expect("there is room").expect("no connection is lost");
+            assert_eq!(answered[0].partitions[0].error_code, 0);
+            let taken = client.call(7, &commit(20)).await.expect("no connection is lost");
+            assert_eq!(taken.topics[0].partitions[0].error_code, 0);
+        });
+        broker.stop(simulation).expect("a disk that was full is no trouble");
     });
 }

@@ -5,6 +5,7 @@
 mod answers;
 mod broker;
 mod client;
+mod clock_jumps;
 mod crash;
 mod decisions;
 mod deletions;
@@ -18,6 +19,7 @@ mod move_count;
 mod moves;
 mod openings;
 mod peers;
+mod read_only;
 mod rebalances;
 mod retention;
 mod scrubbing;

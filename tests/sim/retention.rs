@@ -177,3 +177,25 @@ fn a_topic_that_is_deleted_while_a_segment_is_to_end_holds_up_neither_other_logs
         broker.stop(simulation).expect("a broker without trouble stops in order");
     });
 }
+
+#[test]
+fn a_stop_in_the_middle_of_a_round_ends() {
+    for_each_seed(5, |simulation| {
+        let machine = simulation.machine("broker");
+        let chance = simulation.client();
+        let settings =
+            [SETTINGS, &[("num.partitions", "20"), ("log.retention.check.interval.ms", "1")]].concat();
+        let broker = SimBroker::start(&machine, 2, &settings);
+        simulation.block_on(async {
+            loop {
+                if let Ok(mut client) = Client::connect(&chance, address(&machine)).await
+                    && client.partitions_with_leader("lines").await == Ok(20)
+                {
+                    break;
+                }
+            }
+        });
+        simulation.run_for(Duration::from_micros(chance.random() % 20_000));
+        broker.stop(simulation).expect("a broker without trouble stops in order");
+    });
+}

@@ -13,6 +13,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::super::context::RequestContext;
 use super::super::nodes::meant_node;
 use super::super::outcome::Outcome;
+use super::metadata_refusal_message;
 use crate::metadata::{CreatePartitionsResult, MorePartitions};
 use crate::protocol::{RequestHeader, append_code};
 use crate::runtime::Runtime;
@@ -25,13 +26,16 @@ pub async fn handle<R: Runtime>(
     let topics: Vec<MorePartitions> =
         request.topics.iter().map(|topic| more_partitions(&context, topic)).collect();
     let validate_only = request.validate_only;
-    let decided =
-        context.router.decide(move |controller, _| controller.create_partitions(&topics, validate_only));
+    let decided = context
+        .router
+        .decide_with_room(move |controller, _| controller.create_partitions(&topics, validate_only));
     let results = match decided.await {
         Ok(results) => results.into_iter().map(answer).collect(),
         Err(refusal) => {
-            let refused =
-                |topic: &CreatePartitionsTopic| wire(topic.name.clone(), append_code(&refusal), None);
+            let message = metadata_refusal_message(&refusal);
+            let refused = |topic: &CreatePartitionsTopic| {
+                wire(topic.name.clone(), append_code(&refusal), Some(message.to_owned()))
+            };
             request.topics.iter().map(refused).collect()
         }
     };

@@ -10,6 +10,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::super::context::RequestContext;
 use super::super::nodes::meant_node;
 use super::super::outcome::Outcome;
+use super::metadata_refusal_message;
 use super::settings::{source_number, text};
 use crate::base::PartitionIndex;
 use crate::config::{BrokerConfig, DescribedSetting, describe_topic};
@@ -27,8 +28,9 @@ pub async fn handle<R: Runtime>(
 ) -> Outcome<R::File> {
     let topics: Vec<NewTopic> = request.topics.iter().map(|topic| new_topic(&context, topic)).collect();
     let validate_only = request.validate_only;
-    let decided =
-        context.router.decide(move |controller, seed| controller.create_topics(&topics, validate_only, seed));
+    let decided = context
+        .router
+        .decide_with_room(move |controller, seed| controller.create_topics(&topics, validate_only, seed));
     let answers = match decided.await {
         Ok(results) => {
             let are_shown = header.version >= FIRST_SETTINGS_VERSION;
@@ -39,7 +41,7 @@ pub async fn handle<R: Runtime>(
             .topics
             .iter()
             .map(|topic| {
-                refused(topic.name.clone(), append_code(&refusal), "the metadata log cannot be written")
+                refused(topic.name.clone(), append_code(&refusal), metadata_refusal_message(&refusal))
             })
             .collect(),
     };

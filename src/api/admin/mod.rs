@@ -13,3 +13,16 @@ pub mod list_config_resources;
 mod config_changes;
 mod resource_type;
 mod settings;
+
+use crate::shard::AppendRefusal;
+
+/// Why nothing was changed, for whoever asked.
+fn metadata_refusal_message(refusal: &AppendRefusal) -> &'static str {
+    match refusal {
+        AppendRefusal::DiskFull => "the disk is full",
+        AppendRefusal::Refused(_)
+        | AppendRefusal::UnknownTopicOrPartition
+        | AppendRefusal::RequestTimedOut
+        | AppendRefusal::ShardStopped => "the metadata log cannot be written",
+    }
+}

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use crate::base::TimestampMs;
+use crate::base::Monotonic;
 
 use super::id::FetchSessionId;
 
@@ -9,8 +10,8 @@ use super::id::FetchSessionId;
 pub(super) struct Standing {
     /// Of a follower.
     pub privileged: bool,
-    pub created: TimestampMs,
-    pub last_used: TimestampMs,
+    pub created: Monotonic,
+    pub last_used: Monotonic,
     pub partition_count: usize,
 }
 
@@ -28,8 +29,8 @@ type Worth = (bool, usize, FetchSessionId);
 /// Source: KIP-227, Kafka's `FetchSessionCacheShard`.
 #[derive(Debug)]
 pub(super) struct EvictionOrder {
-    eviction_ms: i64,
-    by_use: BTreeSet<(TimestampMs, FetchSessionId)>,
+    eviction_after: Duration,
+    by_use: BTreeSet<(Monotonic, FetchSessionId)>,
     /// Those that any new session may displace.
     by_worth: BTreeSet<Worth>,
     /// Those that a new follower's session may displace.
@@ -39,7 +40,7 @@ pub(super) struct EvictionOrder {
 impl EvictionOrder {
     pub fn new(eviction_ms: i64) -> EvictionOrder {
         EvictionOrder {
-            eviction_ms,
+            eviction_after: Duration::from_millis(u64::try_from(eviction_ms).unwrap_or(0)),
             by_use: BTreeSet::new(),
             by_worth: BTreeSet::new(),
             by_worth_for_followers: BTreeSet::new(),
@@ -49,7 +50,7 @@ impl EvictionOrder {
     /// Enters a session as it stands at `standing.last_used`.
     pub fn insert(&mut self, id: FetchSessionId, standing: &Standing) {
         self.by_use.insert((standing.last_used, id));
-        let is_old = standing.last_used.0 - standing.created.0 > self.eviction_ms;
+        let is_old = standing.last_used.since(standing.created) > self.eviction_after;
         if is_old {
             self.by_worth.insert(standing.worth(id));
         }
@@ -68,7 +69,7 @@ impl EvictionOrder {
     /// The session that has to go for one that stands as `newcomer` does, which is created now.
     pub fn victim(&self, newcomer: &Standing) -> Option<FetchSessionId> {
         let (last_used, longest_unused) = *self.by_use.first()?;
-        if newcomer.created.0 - last_used.0 > self.eviction_ms {
+        if newcomer.created.since(last_used) > self.eviction_after {
             return Some(longest_unused);
         }
         let candidates = if newcomer.privileged { &self.by_worth_for_followers } else { &self.by_worth };

@@ -1,4 +1,4 @@
-use crate::base::{Map, Set, ShardId, TimestampMs};
+use crate::base::{Map, Monotonic, Set, ShardId};
 
 use super::eviction::{EvictionOrder, Standing};
 use super::id::{FetchSessionEpoch, FetchSessionId};
@@ -121,7 +121,7 @@ impl FetchSessions {
     pub fn begin(
         &mut self,
         request: FetchSessionRequest,
-        now: TimestampMs,
+        now: Monotonic,
     ) -> Result<FetchPlan, FetchSessionError> {
         if !request.session_epoch.is_full() {
             return self.go_on(request, now);
@@ -138,7 +138,7 @@ impl FetchSessions {
     fn go_on(
         &mut self,
         request: FetchSessionRequest,
-        now: TimestampMs,
+        now: Monotonic,
     ) -> Result<FetchPlan, FetchSessionError> {
         let session_id = request.session_id;
         let session = self.sessions.get_mut(&session_id).ok_or(FetchSessionError::FetchSessionIdNotFound)?;
@@ -182,7 +182,7 @@ impl FetchSessions {
         &mut self,
         plan: &FetchPlan,
         outcomes: &[PartitionOutcome],
-        now: TimestampMs,
+        now: Monotonic,
         random: u32,
     ) -> Result<FetchSessionAnswer, FetchSessionError> {
         assert_eq!(outcomes.len(), plan.partitions.len(), "an outcome for each partition of the plan");

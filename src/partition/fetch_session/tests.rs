@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use crate::base::{Offset, PartitionIndex, ShardId, TimestampMs, TopicId, TopicName};
+use crate::base::{Monotonic, Offset, PartitionIndex, ShardId, TopicId, TopicName};
 
 use super::super::seeded::{Seeded, for_each_seed};
 use super::*;
 
 const LIMITS: FetchSessionLimits = FetchSessionLimits { slots: 4, partitions_max: 1000, eviction_ms: 100 };
-const NOW: TimestampMs = TimestampMs(1_000_000);
+const NOW: Monotonic = Monotonic(1_000_000_000);
 
 fn sessions() -> FetchSessions {
     FetchSessions::new(ShardId(2), LIMITS)
@@ -53,7 +54,7 @@ fn failed() -> PartitionOutcome {
 }
 
 /// Makes a session of `partitions`, all idle with high watermark 5.
-fn open(sessions: &mut FetchSessions, partitions: &[i32], now: TimestampMs) -> FetchSessionId {
+fn open(sessions: &mut FetchSessions, partitions: &[i32], now: Monotonic) -> FetchSessionId {
     let plan = sessions.begin(request(FetchSessionId::NONE, 0, partitions), now).unwrap();
     let outcomes = vec![idle(5); plan.partitions.len()];
     sessions.finish(&plan, &outcomes, now, 77).unwrap().session_id
@@ -218,7 +219,7 @@ fn when_full_of_young_sessions_new_clients_get_none() {
     let given: Vec<_> = (0..40).map(|_| open(&mut sessions, &[1, 2], NOW)).collect();
     assert_eq!(given.iter().filter(|id| **id != FetchSessionId::NONE).count(), 4);
     // The longest unused one goes, once it is unused for long.
-    let later = TimestampMs(NOW.0 + 101);
+    let later = NOW + Duration::from_millis(101);
     sessions.begin(request(given[0], 1, &[]), later).unwrap();
     assert_ne!(open(&mut sessions, &[1], later), FetchSessionId::NONE);
     assert!(sessions.begin(request(given[0], 2, &[]), later).is_ok());
@@ -229,7 +230,7 @@ fn when_full_of_young_sessions_new_clients_get_none() {
 fn an_old_session_makes_room_for_a_larger_one_only() {
     let mut sessions = FetchSessions::new(ShardId(0), FetchSessionLimits { slots: 1, ..LIMITS });
     let old = open(&mut sessions, &[1, 2], NOW);
-    let later = |ms| TimestampMs(NOW.0 + ms);
+    let later = |ms| NOW + Duration::from_millis(ms);
     sessions.begin(request(old, 1, &[]), later(90)).unwrap();
     assert_eq!(open(&mut sessions, &[1, 2, 3], later(101)), FetchSessionId::NONE);
     sessions.begin(request(old, 2, &[]), later(101)).unwrap();
@@ -318,7 +319,7 @@ fn client_step(
     sessions: &mut FetchSessions,
     client: &mut Client,
     world: &World,
-    now: TimestampMs,
+    now: Monotonic,
 ) {
     let full = client.epoch == 0;
     let mut forgotten = Vec::new();
@@ -391,7 +392,7 @@ fn a_client_that_adds_up_the_answers_knows_what_a_full_answer_would_say() {
             .collect();
         let mut now = NOW;
         for _ in 0..200 {
-            now.0 += i64::try_from(random.below(30)).unwrap();
+            now = now + Duration::from_millis(random.below(30));
             world.change(&mut random);
             let client = &mut clients[random.below(5) as usize];
             client_step(&mut random, &mut sessions, client, &world, now);

@@ -7,7 +7,7 @@ use crate::partition::seeded::{Seeded, for_each_seed};
 struct Logged {
     batch: BatchHeader,
     marker: Option<EndMarker>,
-    at: TimestampMs,
+    at: Monotonic,
 }
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ struct ModelProducer {
     /// Base offset, base sequence, last sequence; of the current epoch.
     batches: Vec<(i64, i64, i64)>,
     open: Option<i64>,
-    last_used: i64,
+    last_used: Monotonic,
 }
 
 struct ModelTransaction {
@@ -55,7 +55,7 @@ impl Model {
             }
             producer.known = true;
             producer.epoch = batch.producer_epoch.0;
-            producer.last_used = logged.at.0;
+            producer.last_used = logged.at;
             match logged.marker {
                 Some(marker) => {
                     producer.open = None;
@@ -164,10 +164,10 @@ impl Model {
         aborted.into_iter().map(|(_, known)| (known.producer_id, known.first)).collect()
     }
 
-    fn expire(&mut self, now: TimestampMs) {
+    fn expire(&mut self, now: Monotonic) {
         for id in 0..4 {
             let producer = self.producer(ProducerId(id));
-            let idle = producer.last_used <= now.0 - LIMITS.expiration_ms;
+            let idle = now.since(producer.last_used).as_millis() >= LIMITS.expiration_ms as u128;
             if producer.known && producer.open.is_none() && idle {
                 self.forgotten.push((ProducerId(id), self.log.len()));
             }
@@ -216,7 +216,7 @@ fn next_batch(random: &mut Seeded, model: &Model) -> (BatchHeader, AppendOrigin)
     (batch, AppendOrigin::Client { transaction_verified: !random.one_in(4) })
 }
 
-fn step(random: &mut Seeded, model: &mut Model, partition: &mut Partition, now: TimestampMs) {
+fn step(random: &mut Seeded, model: &mut Model, partition: &mut Partition, now: Monotonic) {
     let (batch, origin) = next_batch(random, model);
     let expected = model.decide(&batch, &origin);
     let before = partition.clone();
@@ -304,7 +304,7 @@ fn a_random_history_goes_as_the_model_says_and_can_be_rebuilt() {
         let mut now = NOW;
         let mut snapshots = vec![(0, Vec::new())];
         for _ in 0..120 {
-            now.0 += i64::try_from(random.below(50)).unwrap();
+            now = now + Duration::from_millis(random.below(50));
             match random.below(20) {
                 0 => {
                     model.high_watermark = model.log_end() - i64::from(random.one_in(2));

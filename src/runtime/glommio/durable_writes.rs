@@ -95,11 +95,17 @@ impl DurableWrites {
         buffers: &[Bytes],
     ) -> io::Result<()> {
         let _permit = self.permits.take().await;
-        let (memory, bytes) = self.filled(buffers);
-        let number = self.submit(file, position, memory, bytes)?;
-        let _forget = Forget { writes: self, number };
-        let written = poll_fn(|context| self.poll_result(number, context)).await?;
-        if written < bytes { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
+        loop {
+            let (memory, bytes) = self.filled(buffers);
+            let number = self.submit(file, position, memory, bytes)?;
+            let _forget = Forget { writes: self, number };
+            match poll_fn(|context| self.poll_result(number, context)).await {
+                // A signal came, or the queue was full: the disk has not seen it yet.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) => {}
+                Ok(written) if written < bytes => return Err(io::ErrorKind::WriteZero.into()),
+                ended => return ended.map(|_| ()),
+            }
+        }
     }
 
     /// Memory that begins with `buffers` and the zeros that belong behind them, and how many bytes that is.

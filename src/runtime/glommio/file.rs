@@ -5,10 +5,10 @@ use std::fs;
 use std::io::{self, IoSlice};
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use glommio::GlommioError;
@@ -43,7 +43,8 @@ pub struct SharedFile {
 struct OpenFile {
     shard: Rc<Shard>,
     path: PathBuf,
-    descriptor: ManuallyDrop<OwnedFd>,
+    /// Calls that block hold it, too.
+    descriptor: Arc<OwnedFd>,
     ring: RingFile,
     /// The same file past the page cache, opened by the first cold read; `None` where that is not to be had.
     direct: OnceCell<Option<Direct>>,
@@ -91,7 +92,7 @@ impl std::ops::Deref for DirectBytes {
 impl GlommioFile {
     pub(super) fn new(shard: Rc<Shard>, descriptor: OwnedFd, path: PathBuf) -> GlommioFile {
         let ring = RingFile::of(descriptor.as_fd());
-        let descriptor = ManuallyDrop::new(descriptor);
+        let descriptor = Arc::new(descriptor);
         GlommioFile(Rc::new(OpenFile { shard, path, descriptor, ring, direct: OnceCell::new() }))
     }
 
@@ -148,11 +149,10 @@ impl OpenFile {
 impl Drop for OpenFile {
     fn drop(&mut self) {
         self.direct.take();
-        // SAFETY: taken once, here; the ring's view never touches it again.
-        let file = fs::File::from(unsafe { ManuallyDrop::take(&mut self.descriptor) });
         // The last one who closes a removed file frees its blocks: 0.2 s for a GiB that is cached.
-        if file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) {
-            self.shard.blocking.run_alone(move || drop(file));
+        if system_calls::status(self.descriptor.as_fd()).is_ok_and(|status| status.st_nlink == 0) {
+            let descriptor = self.descriptor.clone();
+            self.shard.blocking.run_alone(move || drop(descriptor));
         }
     }
 }
@@ -165,12 +165,8 @@ impl File for GlommioFile {
     }
 
     fn bytes(&self) -> Result<u64, Trouble> {
-        // SAFETY: all zeroes is a stat, and the descriptor is open.
-        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        match unsafe { libc::fstat(self.descriptor().as_raw_fd(), &mut stat) } {
-            0 => Ok(stat.st_size as u64),
-            _ => Err(self.trouble("look at", io::Error::last_os_error())),
-        }
+        let status = system_calls::status(self.descriptor());
+        status.map(|status| status.st_size as u64).map_err(|cause| self.trouble("look at", cause))
     }
 
     async fn write_at(&self, position: Position, buffers: &[Bytes]) -> Result<(), Trouble> {
@@ -269,7 +265,7 @@ impl File for GlommioFile {
     }
 
     async fn write_back(&self, position: Position, bytes: u64) -> Result<(), Trouble> {
-        let file = self.duplicate("write back")?;
+        let file = self.hold();
         let steps = (0..bytes.div_ceil(WRITE_BACK_STEP_BYTES)).map(move |step| {
             let done = step * WRITE_BACK_STEP_BYTES;
             (position + done, WRITE_BACK_STEP_BYTES.min(bytes - done))
@@ -283,32 +279,32 @@ impl File for GlommioFile {
     }
 
     async fn sync_file_system(&self) -> Result<(), Trouble> {
-        let file = self.duplicate("sync file system")?;
+        let file = self.hold();
         let synced = self.0.shard.blocking.run(move || {
             system_calls::sync_file_system(file.as_fd())?;
             // syncfs writes the device's own pages last, behind its flush; on an ext4 without journal those are the names and
             // the inodes (Linux 6.18). A sync of any file flushes again.
-            file.sync_data()
+            system_calls::sync(file.as_fd())
         });
         let synced = self.0.shard.witness.watch(synced).await;
         synced.map_err(|cause| self.trouble("sync file system of", cause))
     }
 
     async fn truncate(&self, bytes: u64) -> Result<(), Trouble> {
-        let file = self.duplicate("truncate")?;
-        let cut = self.0.shard.blocking.run(move || file.set_len(bytes));
+        let file = self.hold();
+        let cut = self.0.shard.blocking.run(move || system_calls::truncate(file.as_fd(), bytes));
         cut.await.map_err(|cause| self.trouble("truncate", cause))
     }
 
     async fn set_modified(&self, modified: TimestampMs) -> Result<(), Trouble> {
-        let file = self.duplicate("set time of")?;
-        let modified = UNIX_EPOCH + Duration::from_millis(u64::try_from(modified.0).unwrap_or(0));
-        let set = self.0.shard.blocking.run(move || file.set_modified(modified));
+        let file = self.hold();
+        let modified_ms = u64::try_from(modified.0).unwrap_or(0);
+        let set = self.0.shard.blocking.run(move || system_calls::set_modified(file.as_fd(), modified_ms));
         set.await.map_err(|cause| self.trouble("set time of", cause))
     }
 
     async fn preallocate(&self, bytes: u64) -> Result<(), Trouble> {
-        let file = self.duplicate("preallocate")?;
+        let file = self.hold();
         let reserve = self.0.shard.blocking.run(move || system_calls::reserve(file.as_fd(), bytes));
         reserve.await.map_err(|cause| self.trouble("preallocate", cause))
     }
@@ -325,15 +321,16 @@ impl File for GlommioFile {
     }
 
     fn share(&self) -> Result<SharedFile, Trouble> {
-        let file = self.duplicate("share")?;
-        Ok(SharedFile { descriptor: file.into(), path: self.0.path.clone() })
+        let duplicate = system_calls::duplicate(self.descriptor());
+        let descriptor = duplicate.map_err(|cause| self.trouble("share", cause))?;
+        Ok(SharedFile { descriptor, path: self.0.path.clone() })
     }
 }
 
 impl GlommioFile {
-    pub(super) fn duplicate(&self, operation: &'static str) -> Result<fs::File, Trouble> {
-        let duplicate = system_calls::duplicate(self.descriptor());
-        duplicate.map(fs::File::from).map_err(|cause| self.trouble(operation, cause))
+    /// The descriptor, for a call that blocks.
+    pub(super) fn hold(&self) -> Arc<OwnedFd> {
+        self.0.descriptor.clone()
     }
 
     /// Asks for the last byte of each step: read-ahead and eviction work in larger steps than a page.

@@ -1,6 +1,6 @@
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -13,17 +13,26 @@ use crate::runtime::Listener;
 /// Connections that the kernel completes before anybody accepts them.
 const BACKLOG: i32 = 1024;
 
+/// Connections leave this part of the descriptors to files.
+const FILES_DIVISOR: u64 = 2;
+
 /// A listening socket of one shard.
 pub struct GlommioListener {
     shard: Rc<Shard>,
     socket: OwnedFd,
     address: SocketAddr,
+    /// Of the process.
+    descriptors_max: u64,
 }
 
 impl GlommioListener {
     /// `SO_REUSEADDR`, so that a broker started anew need not wait for old connections; IPv6 listens to IPv6 only, so that
     /// `0.0.0.0` and `::` may stand side by side. What is set for its connections here, they inherit (Linux does so).
-    pub(super) fn new(shard: Rc<Shard>, address: SocketAddr) -> Result<GlommioListener, Trouble> {
+    pub(super) fn new(
+        shard: Rc<Shard>,
+        address: SocketAddr,
+        descriptors_max: u64,
+    ) -> Result<GlommioListener, Trouble> {
         let listen = || -> io::Result<(Socket, SocketAddr)> {
             // socket2 sets SOCK_CLOEXEC.
             let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -40,7 +49,9 @@ impl GlommioListener {
             Ok((socket, bound))
         };
         match listen() {
-            Ok((socket, address)) => Ok(GlommioListener { shard, socket: socket.into(), address }),
+            Ok((socket, address)) => {
+                Ok(GlommioListener { shard, socket: socket.into(), address, descriptors_max })
+            }
             Err(cause) => Err(Trouble::new("listen at", address.to_string(), cause)),
         }
     }
@@ -57,6 +68,7 @@ impl Listener for GlommioListener {
         let trouble = |cause| Trouble::new("accept at", self.address.to_string(), cause);
         self.shard.tasks.give_way().await;
         loop {
+            self.check_descriptors().map_err(trouble)?;
             match system_calls::accept(self.socket.as_fd()) {
                 Ok((socket, peer)) => {
                     let peer = peer.as_socket().ok_or_else(|| trouble(io::ErrorKind::NotConnected.into()))?;
@@ -67,6 +79,19 @@ impl Listener for GlommioListener {
                 }
                 Err(error) => return Err(trouble(error)),
             }
+        }
+    }
+}
+
+impl GlommioListener {
+    /// The kernel gives the lowest number that is free, so a high one tells that those below are in use. Asked for before a connection is
+    /// taken: one that is not waits in the kernel.
+    fn check_descriptors(&self) -> io::Result<()> {
+        let next = system_calls::duplicate(self.socket.as_fd())?.as_raw_fd();
+        let of_connections = self.descriptors_max - self.descriptors_max / FILES_DIVISOR;
+        match u64::try_from(next).is_ok_and(|next| next < of_connections) {
+            true => Ok(()),
+            false => Err(io::Error::from_raw_os_error(libc::EMFILE)),
         }
     }
 }

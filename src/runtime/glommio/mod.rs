@@ -32,7 +32,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use self::blocking::BlockingPool;
 use self::durable_writes::DurableWrites;
@@ -53,6 +53,10 @@ pub use stream::{GlommioStream, Parcel};
 
 /// Reads past the page cache that one shard does at a time, each of up to 1 MiB: more wait their turn.
 const DISK_READS_MAX: usize = 4;
+/// What is taken for the bound on descriptors where the kernel does not tell.
+const DESCRIPTORS_GUESS: u64 = 1024;
+/// How often what needs a descriptor looks for one.
+const DESCRIPTOR_LOOK: Duration = Duration::from_millis(50);
 /// Where bytes land that come after a wait, before they are copied on.
 const LANDING_BYTES: usize = 4 * 1024;
 
@@ -129,6 +133,10 @@ impl Runtime for GlommioRuntime {
         self.0.random.next()
     }
 
+    fn descriptors_max(&self) -> u64 {
+        system_calls::limit(libc::RLIMIT_NOFILE).map_or(DESCRIPTORS_GUESS, |(soft, _)| soft)
+    }
+
     fn spawn(&self, lane: Lane, future: impl Future<Output = ()> + 'static) {
         self.0.tasks.spawn(lane, future);
     }
@@ -180,7 +188,15 @@ impl Runtime for GlommioRuntime {
     }
 
     async fn sync_folder(&self, path: &Path) -> Result<(), Trouble> {
-        self.on_path("sync folder", path, |path| fs::File::open(path)?.sync_all()).await
+        loop {
+            match self.on_path("sync folder", path, |path| fs::File::open(path)?.sync_all()).await {
+                // Nothing was synced, so nothing has failed.
+                Err(trouble) if trouble.is_out_of_descriptors() => {
+                    self.sleep_until(self.now() + DESCRIPTOR_LOOK).await;
+                }
+                synced => return synced,
+            }
+        }
     }
 
     async fn sync_together(&self, files: &[GlommioFile], folders: &[&Path]) -> Result<(), Trouble> {
@@ -188,8 +204,8 @@ impl Runtime for GlommioRuntime {
         if !is_worth_it || !self.0.shared_sync.covers(files)? {
             return sync_each(self, files, folders).await;
         }
-        let duplicates = files.iter().map(|file| file.duplicate("sync")).collect::<Result<Vec<_>, _>>()?;
-        let synced = self.0.blocking.run(move || shared_sync::sync(&duplicates));
+        let held: Vec<_> = files.iter().map(GlommioFile::hold).collect();
+        let synced = self.0.blocking.run(move || shared_sync::sync(&held));
         let synced = self.0.witness.watch(synced).await;
         synced.map_err(|(i, cause)| Trouble::new("sync", files[i].path(), cause))
     }
@@ -222,7 +238,7 @@ impl Runtime for GlommioRuntime {
     }
 
     fn listen(&self, address: SocketAddr) -> Result<GlommioListener, Trouble> {
-        GlommioListener::new(self.0.clone(), address)
+        GlommioListener::new(self.0.clone(), address, self.descriptors_max())
     }
 
     fn adopt_stream(&self, parcel: Parcel) -> Result<GlommioStream, Trouble> {

@@ -10,9 +10,10 @@
 use std::cell::RefCell;
 use std::fs;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::file::GlommioFile;
 use super::system_calls;
@@ -71,14 +72,14 @@ fn is_journaled_ext4(device: u64) -> io::Result<bool> {
 }
 
 /// Syncs files of a file system that is covered. An error comes with the place of its file.
-pub(super) fn sync(files: &[fs::File]) -> Result<(), (usize, io::Error)> {
-    let on_each = |call: &dyn Fn(&fs::File) -> io::Result<()>| {
-        files.iter().enumerate().try_for_each(|(i, file)| call(file).map_err(|cause| (i, cause)))
+pub(super) fn sync(files: &[Arc<OwnedFd>]) -> Result<(), (usize, io::Error)> {
+    let on_each = |call: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>| {
+        files.iter().enumerate().try_for_each(|(i, file)| call(file.as_fd()).map_err(|cause| (i, cause)))
     };
     // All are on their way to the disk before the first is waited for.
-    on_each(&|file| system_calls::begin_write_back(file.as_fd()))?;
-    on_each(&|file| system_calls::write_back(file.as_fd(), Position(0), 0))?;
+    on_each(&|file| system_calls::begin_write_back(file))?;
+    on_each(&|file| system_calls::write_back(file, Position(0), 0))?;
     let Some(last) = files.last() else { return Ok(()) };
-    let committed = last.set_modified(std::time::SystemTime::now()).and_then(|()| last.sync_all());
+    let committed = system_calls::touch(last.as_fd()).and_then(|()| system_calls::sync(last.as_fd()));
     committed.map_err(|cause| (files.len() - 1, cause))
 }

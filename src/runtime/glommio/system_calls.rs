@@ -72,6 +72,22 @@ pub(super) fn disk_space(path: &Path) -> io::Result<DiskSpace> {
     Ok(DiskSpace { total_bytes: bytes(stat.f_blocks), usable_bytes: bytes(stat.f_bavail) })
 }
 
+/// What the kernel knows of an open file.
+pub(super) fn status(file: BorrowedFd<'_>) -> io::Result<libc::stat> {
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: `status` is a valid place for one stat.
+    checked(unsafe { libc::fstat(file.as_raw_fd(), status.as_mut_ptr()) } as isize)?;
+    // SAFETY: the call has succeeded, so it has filled all of it.
+    Ok(unsafe { status.assume_init() })
+}
+
+/// Sets the length of the file.
+pub(super) fn truncate(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
+    let bytes = offset(Position(bytes))?;
+    // SAFETY: works on the descriptor alone.
+    uninterrupted(|| checked(unsafe { libc::ftruncate(file.as_raw_fd(), bytes) } as isize)).map(|_| ())
+}
+
 /// Writes as much of `buffers` (at most 1024) as the kernel takes at once.
 pub(super) fn write_at(
     file: BorrowedFd<'_>,
@@ -179,9 +195,31 @@ fn sync_file_range(file: BorrowedFd<'_>, position: Position, bytes: u64, flags: 
 
 /// The number of the file system that the file stands on.
 pub(super) fn device(file: BorrowedFd<'_>) -> io::Result<u64> {
-    // SAFETY: all zeroes is a stat, and the descriptor is open.
-    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-    checked(unsafe { libc::fstat(file.as_raw_fd(), &mut stat) } as isize).map(|_| stat.st_dev)
+    status(file).map(|status| status.st_dev)
+}
+
+/// Sets when the file was last written to, and nothing else.
+pub(super) fn set_modified(file: BorrowedFd<'_>, modified_ms: u64) -> io::Result<()> {
+    let modified = libc::timespec {
+        tv_sec: libc::time_t::try_from(modified_ms / 1000).unwrap_or(libc::time_t::MAX),
+        tv_nsec: (modified_ms % 1000 * 1_000_000) as libc::c_long,
+    };
+    let times = [libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT }, modified];
+    // SAFETY: the call reads two times.
+    uninterrupted(|| checked(unsafe { libc::futimens(file.as_raw_fd(), times.as_ptr()) } as isize))
+        .map(|_| ())
+}
+
+/// Says that the file was written to now.
+pub(super) fn touch(file: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: works on the descriptor alone; no times means now.
+    checked(unsafe { libc::futimens(file.as_raw_fd(), std::ptr::null()) } as isize).map(|_| ())
+}
+
+/// Makes the file outlive a power cut, contents and times. Never tried again.
+pub(super) fn sync(file: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: works on the descriptor alone.
+    checked(unsafe { libc::fsync(file.as_raw_fd()) } as isize).map(|_| ())
 }
 
 /// Syncs the file system that the file stands on.

@@ -57,6 +57,10 @@ impl Runtime for SimRuntime {
         self.world.wall_clock(self.owner.machine)
     }
 
+    fn descriptors_max(&self) -> u64 {
+        u64::MAX
+    }
+
     fn random(&self) -> u64 {
         let value = self.world.random.next();
         self.world.record(Event::Random { value });

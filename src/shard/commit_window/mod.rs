@@ -41,7 +41,7 @@ pub struct CommitWindow<R: Runtime> {
     is_running: Cell<bool>,
     /// Rung whenever the windows have run out of work.
     idle: Bell,
-    /// Replicas that have something to write and found the disk full.
+    /// Replicas that have something to write and met a shortage: the disk was full, or no descriptor left.
     without_room: RefCell<Vec<Rc<Replica<R>>>>,
 }
 
@@ -113,12 +113,22 @@ impl<R: Runtime> Shard<R> {
         completion.wait().await.unwrap_or(false)
     }
 
-    /// The disk is full: `batches` stand at the head of what `replica` has to write, and whoever waits for them goes on
-    /// waiting, until there is room or their time is over. They have their offsets, and the state of their producers counts
-    /// them, so they can't be refused any more: a later batch may build on them.
+    /// The disk is full, or no descriptor left: `batches` stand at the head of what `replica` has to write, and whoever waits for
+    /// them goes on waiting, until there is room or their time is over. They have their offsets, and the state of their
+    /// producers counts them, so they can't be refused any more: a later batch may build on them. But until they are written the
+    /// replica takes no more.
     /// A broker that stops waits no more: its log folder goes offline.
-    fn wait_for_room(&self, replica: &Rc<Replica<R>>, mut batches: Vec<LogBatch>, trouble: &Trouble) {
-        self.refuse_producers();
+    fn wait_for_room(
+        self: &Rc<Self>,
+        replica: &Rc<Replica<R>>,
+        mut batches: Vec<LogBatch>,
+        trouble: &Trouble,
+    ) {
+        match trouble.is_out_of_descriptors() {
+            true => self.give_descriptors_back(),
+            false => self.refuse_producers(),
+        }
+        replica.waits_for_room.set(true);
         batches.append(&mut replica.pending.borrow_mut());
         replica.pending.replace(batches);
         self.window.without_room.borrow_mut().push(replica.clone());
@@ -156,8 +166,8 @@ impl<R: Runtime> Share<R> {
         self.batches.iter().map(|batch| STAMP_BYTES + batch.rest.len()).sum()
     }
 
-    /// Writes the batches to their segment, through the page cache. After an error because the disk is full those below the
-    /// log end are written, and the log is not offline.
+    /// Writes the batches to their segment, through the page cache. After a shortage those below the log end are written, and the
+    /// log is not offline.
     async fn write(&mut self) -> Result<(), Trouble> {
         let log = self.log();
         if let Some(placed) = &self.placed {
@@ -166,7 +176,7 @@ impl<R: Runtime> Share<R> {
         let appended = log.append(&self.batches).await?;
         let rolled = match !self.rolls.is_empty() {
             true => {
-                log.roll().await.or_else(|trouble| trouble.is_disk_full().then_some(false).ok_or(trouble))?
+                log.roll().await.or_else(|trouble| trouble.is_shortage().then_some(false).ok_or(trouble))?
             }
             false => false,
         };
@@ -213,7 +223,7 @@ async fn run_window<R: Runtime>(shard: &Rc<Shard<R>>, replicas: Vec<Rc<Replica<R
 }
 
 /// What each of the replicas has to write.
-async fn take_shares<R: Runtime>(shard: &Shard<R>, replicas: Vec<Rc<Replica<R>>>) -> Vec<Share<R>> {
+async fn take_shares<R: Runtime>(shard: &Rc<Shard<R>>, replicas: Vec<Rc<Replica<R>>>) -> Vec<Share<R>> {
     let mut shares = Vec::with_capacity(replicas.len());
     let begin = |replica: Rc<Replica<R>>| {
         replica.queued.set(false);
@@ -237,7 +247,7 @@ async fn take_shares<R: Runtime>(shard: &Shard<R>, replicas: Vec<Rc<Replica<R>>>
                 share.batches = share.replica.pending.take();
                 shares.push(share);
             }
-            Err(trouble) if trouble.is_disk_full() && !trouble.is_of_sync() => {
+            Err(trouble) if trouble.is_shortage() && !trouble.is_of_sync() => {
                 shard.wait_for_room(&share.replica, Vec::new(), &trouble);
             }
             Err(trouble) => shard.take_log_folder_offline(&trouble),
@@ -328,17 +338,20 @@ fn retire_what_is_full<R: Runtime>(shard: &Rc<Shard<R>>, journal: &Journal<R>) {
     }
 }
 
-/// Writes each share to its segments; gives those of which something was written. What finds the disk full is kept for a later
+/// Writes each share to its segments; gives those of which something was written. What meets a shortage is kept for a later
 /// window.
-async fn write_all<R: Runtime>(shard: &Shard<R>, shares: &mut [Share<R>]) -> Written<R> {
+async fn write_all<R: Runtime>(shard: &Rc<Shard<R>>, shares: &mut [Share<R>]) -> Written<R> {
     let mut written = Vec::with_capacity(shares.len());
     for share in shares {
         let end_before = share.log().log_end_offset();
         let outcome = share.write().await;
         let end = share.log().log_end_offset();
         match outcome {
-            Ok(()) => written.push((share.replica.clone(), end)),
-            Err(trouble) if trouble.is_disk_full() && !share.log().is_offline() => {
+            Ok(()) => {
+                share.replica.waits_for_room.set(false);
+                written.push((share.replica.clone(), end));
+            }
+            Err(trouble) if trouble.is_shortage() && !share.log().is_offline() => {
                 let mut batches = std::mem::take(&mut share.batches);
                 batches.retain(|batch| batch.header.base_offset >= end);
                 shard.wait_for_room(&share.replica, batches, &trouble);

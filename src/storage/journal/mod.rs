@@ -40,7 +40,7 @@ use super::turn::Turn;
 use crate::base::{Position, Trouble};
 use crate::runtime::{Doing, File, Runtime, all};
 
-pub use replay::{Replayed, replay};
+pub use replay::{Replayed, WithoutRoom, remove_replayed, replay, replay_rest};
 
 /// About so many bytes are written at once; what is more of a commit window goes into further windows of the journal, written at
 /// the same time.

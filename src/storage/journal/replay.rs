@@ -1,5 +1,6 @@
 //! Bringing the segments up to what the journals hold, before any log is opened.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -11,13 +12,16 @@ use crate::base::{Map, Offset, Position, Set, ShardId, TopicId, Trouble};
 use crate::runtime::{Crossing, File, Mistake, Open, Runtime};
 use crate::storage::format::PartitionMetadata;
 use crate::storage::names::{FileKind, PARTITION_METADATA, parse_journal_file_name};
-use crate::storage::small_file::read_text;
+use crate::storage::small_file::{read_text, remove_if_there};
 
 /// Segments that are open at a time.
 const SEGMENTS_OPEN_MAX: usize = 512;
 
+/// What is left of the disk to the start itself, which has records of its own to write.
+const ROOM_LEFT_BYTES: u64 = 1024 * 1024;
+
 /// What was found in the journals of a data folder.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Replayed {
     pub windows: u64,
     /// Entries that were written to their segments, and the bytes of them.
@@ -27,12 +31,24 @@ pub struct Replayed {
     pub witnessed: u64,
     /// Entries of partitions and segments that are gone.
     pub skipped: u64,
+    pub without_room: WithoutRoom,
+}
+
+/// What finds the disk full when the journals are replayed. The logs of these partitions may not be opened, and these files stay
+/// as they are, until `replay_rest` has found room for all of it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WithoutRoom {
+    /// Names of partitions' folders.
+    pub folders: Set<String>,
+    /// Files of the journals that have entries of them.
+    pub files: Vec<PathBuf>,
 }
 
 /// Writes all that stands in the journals of the data folder to where it belongs, syncs it, and only then empties the journals.
 /// After a mere kill it stands there already, if every shard's witness says so; then it is only synced.
-/// All of them, whatever shards there are now; files of shards from `shard_count` on are removed. Stopped half-way, it is
-/// to be called again. To be called before any log of the folder is opened.
+/// All of them, whatever shards there are now; files of shards from `shard_count` on are removed. What has no room in the
+/// segments stays in the journals. Stopped half-way, it is to be called again. To be called before any log of the folder is
+/// opened.
 /// After an error the journals are as they were, and nothing in the folder may be used.
 pub async fn replay<R: Runtime>(runtime: &R, folder: &Path, shard_count: u16) -> Result<Replayed, Trouble> {
     let mut files = Vec::new();
@@ -41,13 +57,13 @@ pub async fn replay<R: Runtime>(runtime: &R, folder: &Path, shard_count: u16) ->
             files.push((shard, folder.join(&entry.name)));
         }
     }
-    let mut replay = Replay::new(runtime, folder, take_witnesses(runtime, folder, &files));
+    let mut replay = Replay::new(runtime, folder, None, take_witnesses(runtime, folder, &files)).await;
     let mut written = replay.files(&files).await;
     if let Err(trouble) = &written
         && !replay.witnessed.is_empty()
     {
         tracing::warn!(%trouble, "not all that the earlier run wrote has reached the disk: its journals are replayed");
-        replay = Replay::new(runtime, folder, Set::default());
+        replay = Replay::new(runtime, folder, None, Set::default()).await;
         written = replay.files(&files).await;
     }
     let written = written?;
@@ -60,10 +76,45 @@ pub async fn replay<R: Runtime>(runtime: &R, folder: &Path, shard_count: u16) ->
     for path in written {
         make_void(&runtime.open(path, Open::Durable).await?).await?;
     }
-    for (_, path) in files.iter().filter(|(shard, _)| shard.0 >= shard_count) {
-        runtime.remove_file(path).await?;
+    let without_room = &replay.done.without_room.files;
+    for (shard, path) in &files {
+        if shard.0 >= shard_count && !without_room.contains(path) {
+            runtime.remove_file(path).await?;
+        }
     }
     Ok(replay.done)
+}
+
+/// Writes what had no room before to the segments of those of `folders` whose logs nobody has opened, and nobody moves away
+/// meanwhile, and syncs it. `false`: there is still no room for all of it.
+/// Errors: nothing in the folder may be written to any more.
+pub async fn replay_rest<R: Runtime>(
+    runtime: &R,
+    folder: &Path,
+    files: &[PathBuf],
+    folders: &Set<String>,
+) -> Result<bool, Trouble> {
+    let mut replay = Replay::new(runtime, folder, Some(folders), Set::default()).await;
+    for path in files {
+        if let Some((file, bytes)) = read_unit(runtime, path).await? {
+            replay.first_unit.get_or_insert(file);
+            if !replay.unit(&bytes).await? {
+                return Ok(false);
+            }
+        }
+    }
+    replay.sync_segments().await?;
+    Ok(true)
+}
+
+/// Removes files of the journals once all that they hold stands in synced segments. Void first: a power cut may bring their
+/// names back.
+pub async fn remove_replayed<R: Runtime>(runtime: &R, files: &[PathBuf]) -> Result<(), Trouble> {
+    for path in files {
+        make_void(&runtime.open(path, Open::Durable).await?).await?;
+        remove_if_there(runtime, path).await?;
+    }
+    Ok(())
 }
 
 /// The generations whose entries stand in their segments. None unless the witnesses of all the shards agree: a shard's sync
@@ -90,6 +141,10 @@ async fn read_unit<R: Runtime>(runtime: &R, path: &Path) -> Result<Option<(R::Fi
 struct Replay<'a, R: Runtime> {
     runtime: &'a R,
     folder: &'a Path,
+    /// By so much segments may grow yet.
+    room_bytes: u64,
+    /// The only folders to write to; `None`: all of them.
+    folders: Option<&'a Set<String>>,
     /// Generations whose entries need not be written.
     witnessed: Set<u64>,
     /// Opened before anything was written, so that a sync of the file system tells of every error since.
@@ -102,10 +157,19 @@ struct Replay<'a, R: Runtime> {
 }
 
 impl<'a, R: Runtime> Replay<'a, R> {
-    fn new(runtime: &'a R, folder: &'a Path, witnessed: Set<u64>) -> Replay<'a, R> {
+    async fn new(
+        runtime: &'a R,
+        folder: &'a Path,
+        folders: Option<&'a Set<String>>,
+        witnessed: Set<u64>,
+    ) -> Replay<'a, R> {
+        // A file system that does not tell is found out by writing.
+        let usable_bytes = runtime.disk_space(folder).await.map_or(u64::MAX, |space| space.usable_bytes);
         Replay {
             runtime,
             folder,
+            room_bytes: usable_bytes.saturating_sub(ROOM_LEFT_BYTES),
+            folders,
             witnessed,
             first_unit: None,
             topics: Map::default(),
@@ -114,39 +178,68 @@ impl<'a, R: Runtime> Replay<'a, R> {
         }
     }
 
-    /// Sees to it that everything in these files of journals is durable in its segments; gives those that are not void.
+    /// Sees to it that everything in these files of journals is durable in its segments, but for what has no room; gives those
+    /// that are not void and whose entries are all durable.
     async fn files<'f>(&mut self, files: &'f [(ShardId, PathBuf)]) -> Result<Vec<&'f Path>, Trouble> {
         let mut done = Vec::new();
         for (_, path) in files {
             if let Some((file, bytes)) = read_unit(self.runtime, path).await? {
                 self.first_unit.get_or_insert(file);
-                self.unit(&bytes).await?;
-                done.push(path.as_path());
+                match self.unit(&bytes).await? {
+                    true => done.push(path.as_path()),
+                    false => self.done.without_room.files.push(path.clone()),
+                }
             }
         }
         self.sync_segments().await?;
         Ok(done)
     }
 
-    async fn unit(&mut self, unit: &Bytes) -> Result<(), Trouble> {
+    /// Writes the entries of one file to their segments; `false`: some have no room.
+    async fn unit(&mut self, unit: &Bytes) -> Result<bool, Trouble> {
         let compares_generation = !self.runtime.makes(Mistake::GenerationUnchecked);
+        let mut has_room = true;
         for window in format::windows(unit, compares_generation) {
             self.done.windows += 1;
             let is_witnessed = self.witnessed.contains(&window.id.generation);
             for (entry, bytes) in window.entries {
-                match self.segment_of(&entry).await? {
-                    Some(_) if is_witnessed => self.done.witnessed += 1,
-                    Some(file) => {
-                        file.write_at(entry.position, &[unit.slice_ref(bytes)]).await?;
+                if self.folders.is_some_and(|folders| !folders.contains(entry.folder)) {
+                    continue;
+                }
+                let Some(file) = self.segment_of(&entry).await? else {
+                    self.done.skipped += 1;
+                    continue;
+                };
+                if is_witnessed {
+                    self.done.witnessed += 1;
+                    continue;
+                }
+                match self.write(&file, &entry, unit.slice_ref(bytes)).await {
+                    Ok(()) => {
                         self.done.entries += 1;
                         self.done.bytes += bytes.len() as u64;
                     }
-                    None => self.done.skipped += 1,
+                    Err(trouble) if trouble.is_disk_full() => {
+                        has_room = false;
+                        self.done.without_room.folders.insert(entry.folder.to_owned());
+                    }
+                    Err(trouble) => return Err(trouble),
                 }
             }
             self.runtime.yield_now().await;
         }
-        Ok(())
+        Ok(has_room)
+    }
+
+    /// Errors: the disk is full, or all but what is left to the start, and of a partition but the metadata log's nothing is written.
+    async fn write(&mut self, file: &R::File, entry: &Entry<'_>, bytes: Bytes) -> Result<(), Trouble> {
+        let end = entry.position + bytes.len() as u64;
+        let growth_bytes = end.0.saturating_sub(file.bytes()?);
+        if growth_bytes > self.room_bytes && entry.topic_id != TopicId::CLUSTER_METADATA {
+            return Err(Trouble::new("write", file.path(), io::ErrorKind::StorageFull.into()));
+        }
+        self.room_bytes = self.room_bytes.saturating_sub(growth_bytes);
+        file.write_at(entry.position, &[bytes]).await
     }
 
     /// The file that the entry is about; `None`: nobody wants it any more.

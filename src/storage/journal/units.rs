@@ -6,7 +6,7 @@ use std::rc::Weak;
 
 use bytes::Bytes;
 
-use super::format::BLOCK_BYTES;
+use super::format::{self, BLOCK_BYTES};
 use super::{FILES_MAX, Journal};
 use crate::base::{Position, Trouble};
 use crate::runtime::{File, Lane, Open, Runtime};
@@ -51,7 +51,8 @@ pub(super) struct Units<R: Runtime> {
 }
 
 impl<R: Runtime> Units<R> {
-    /// Finds the files of this shard that an earlier run has made; they must be void. Those of another size are removed.
+    /// Finds the files of this shard that an earlier run has made. Those of another size are removed; those that hold something
+    /// had no room in the segments, and are left alone.
     pub(super) async fn find(runtime: &R, folder: &Path, unit_bytes: u64) -> Result<Units<R>, Trouble> {
         let mut units = Units {
             current: None,
@@ -73,8 +74,12 @@ impl<R: Runtime> Units<R> {
             }
             units.next_file = units.next_file.max(number + 1);
             let path = folder.join(&entry.name);
+            let file = runtime.open(&path, Open::Durable).await?;
+            if !format::is_void(&file.read_cold(Position(0), BLOCK_BYTES as usize).await?) {
+                continue;
+            }
             if entry.bytes == unit_bytes && units.file_count < FILES_MAX {
-                units.free.push(runtime.open(&path, Open::Durable).await?);
+                units.free.push(file);
                 units.file_count += 1;
             } else {
                 runtime.remove_file(&path).await?;

@@ -508,3 +508,81 @@ fn a_journal_that_was_closed_leaves_no_witness() {
     machine.kill();
     assert_eq!(machine.runtime(ShardId(0)).take_witness(Path::new("/data"), ShardId(0)), None);
 }
+
+#[test]
+fn what_has_no_room_in_its_segment_stays_in_the_journal_until_it_has() {
+    let simulation = Simulation::new(1);
+    let machine = simulation.machine("broker");
+    let disk = machine.disk();
+    let models = machine.run(&simulation, |runtime| async move {
+        let logs = [create_numbered(&runtime, 0).await, create_numbered(&runtime, 1).await];
+        let journal = open_journal(&runtime).await;
+        let mut models = [wait_for_a_file(&runtime, &journal, &logs[0]).await, Model::default()];
+        logs[1].sync().await.unwrap();
+        for _ in 0..2 {
+            let batches = models.each_ref().map(|model| vec![batch(model.end().0, 1, 900, 0)]);
+            let shares = [(&logs[0], batches[0].clone()), (&logs[1], batches[1].clone())];
+            assert_eq!(commit(&journal, &shares).await.unwrap(), 2);
+            models.iter_mut().zip(&batches).for_each(|(model, batches)| model.push(batches));
+        }
+        models
+    });
+    machine.crash();
+    // One of the segments has room, or some batches of both have.
+    disk.set_capacity(disk.used_bytes() + 1000);
+    let files = machine.run(&simulation, |runtime| async move {
+        let data = Path::new("/data");
+        let WithoutRoom { folders, files } = replay_journals(&runtime, data, 1).await.unwrap().without_room;
+        assert!(!folders.is_empty() && files.len() == 1, "{folders:?} {files:?}");
+        assert!(!replay_rest(&runtime, data, &files, &folders).await.unwrap(), "there is still no room");
+        files
+    });
+    // Another start, before there is room; its journal lets the file be.
+    machine.crash();
+    machine.run(&simulation, move |runtime| async move {
+        let data = Path::new("/data");
+        let replayed = replay_journals(&runtime, data, 1).await.unwrap();
+        assert_eq!(replayed.without_room.files, files);
+        let folders = replayed.without_room.folders;
+        let journal = open_journal(&runtime).await;
+        disk.set_capacity(u64::MAX);
+        let log = create_numbered(&runtime, 2).await;
+        wait_for_a_file(&runtime, &journal, &log).await;
+        assert!(replay_rest(&runtime, data, &files, &folders).await.unwrap());
+        remove_replayed(&runtime, &files).await.unwrap();
+        for (number, model) in models.iter().enumerate() {
+            let (log, _) = open_numbered(&runtime, number).await;
+            compare(&log, model, &Dice::new(&runtime)).await;
+        }
+    });
+    machine.crash();
+    let replayed = machine.run(&simulation, |runtime| async move {
+        replay_journals(&runtime, Path::new("/data"), 1).await.unwrap()
+    });
+    assert!(replayed.without_room == WithoutRoom::default() && replayed.windows == 1, "{replayed:?}");
+}
+
+#[test]
+fn a_segment_that_was_synced_and_has_left_its_log_meanwhile_is_not_written_back() {
+    for seed in seeds(30) {
+        let simulation = Simulation::new(seed);
+        let machine = simulation.machine("broker");
+        machine.run(&simulation, |runtime| async move {
+            runtime.create_folder(Path::new("/data")).await.unwrap();
+            let files = OpenFiles::new(runtime.clone(), 1);
+            let create =
+                Log::create(runtime.clone(), files, &folder(0), topic(0), Offset::ZERO, small(2000)).await;
+            let log = create.unwrap();
+            for offset in 0..6 {
+                log.append(&[batch(offset, 1, 1500, 0)]).await.unwrap();
+            }
+            let syncing = log.clone();
+            runtime.spawn(Lane::Background, async move {
+                syncing.sync().await.unwrap();
+                syncing.advance_log_start(Offset(5)).await.unwrap();
+            });
+            log.write_back().await.unwrap();
+            assert!(!log.is_offline());
+        });
+    }
+}

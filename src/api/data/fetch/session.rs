@@ -74,7 +74,7 @@ pub async fn begin_session<R: Runtime>(
 ) -> Result<FetchPlan, FetchSessionError> {
     let owner = request.session_id.shard(context.router.shard_count().into()).unwrap_or(context.shard().id);
     let begun = context.router.on(owner, move |shard| {
-        let plan = shard.fetch_sessions.borrow_mut().begin(request, shard.runtime.wall_clock());
+        let plan = shard.fetch_sessions.borrow_mut().begin(request, shard.runtime.now());
         async move { plan }
     });
     begun.await.unwrap_or(Err(FetchSessionError::FetchSessionIdNotFound))
@@ -98,8 +98,7 @@ pub async fn finish_session<R: Runtime>(
     let plan = plan.clone();
     let finished = context.router.on(owner, move |shard| {
         let random = shard.runtime.random() as u32;
-        let answer =
-            shard.fetch_sessions.borrow_mut().finish(&plan, &outcomes, shard.runtime.wall_clock(), random);
+        let answer = shard.fetch_sessions.borrow_mut().finish(&plan, &outcomes, shard.runtime.now(), random);
         async move { answer }
     });
     let answer = finished.await.unwrap_or(Err(FetchSessionError::FetchSessionIdNotFound))?;

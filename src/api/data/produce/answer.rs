@@ -101,6 +101,7 @@ fn tells_log_start_offset(refusal: &AppendRefusal) -> bool {
             | AppendError::TransactionCoordinatorFenced => true,
         },
         AppendRefusal::UnknownTopicOrPartition
+        | AppendRefusal::DiskFull
         | AppendRefusal::RequestTimedOut
         | AppendRefusal::ShardStopped => false,
     }
