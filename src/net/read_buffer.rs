@@ -2,7 +2,7 @@ use bytes::BytesMut;
 
 /// Spare room offered to the first read of a connection, and to one that has gone quiet.
 const ROOM_BYTES_MIN: usize = 1024;
-/// Most room offered beyond what an announced frame needs.
+/// Most room offered while no frame is announced that may have more.
 const ROOM_BYTES_MAX: usize = 256 * 1024;
 
 /// What has come on a connection and is not handled yet. Its room follows the traffic: a quiet connection holds one
@@ -17,12 +17,14 @@ impl ReadBuffer {
         ReadBuffer { bytes: unread, room_bytes: ROOM_BYTES_MIN }
     }
 
-    /// Makes room for the next read; `frame_bytes`: the whole frame at the front, if its length is known.
+    /// Makes room for the next read; `frame_bytes`: the whole frame at the front, if its length is known and its memory was
+    /// granted. All of it gets its place at once, so that what has come of it is not copied when more comes.
     pub fn make_room(&mut self, frame_bytes: Option<usize>) {
         let missing = frame_bytes.map_or(0, |bytes| bytes.saturating_sub(self.bytes.len()));
-        let wanted = self.room_bytes.max(missing.min(ROOM_BYTES_MAX));
-        if self.bytes.capacity() - self.bytes.len() < wanted.min(ROOM_BYTES_MIN.max(missing)) {
-            self.bytes.reserve(wanted);
+        let room = self.bytes.capacity() - self.bytes.len();
+        let needed = if missing > 0 { missing } else { ROOM_BYTES_MIN };
+        if room < needed {
+            self.bytes.reserve(self.room_bytes.max(missing));
         }
     }
 
@@ -56,10 +58,21 @@ mod tests {
         for _ in 0..8 {
             buffer.learn(100, 100);
         }
+        buffer.bytes.resize(buffer.bytes.capacity(), 1);
         buffer.make_room(None);
-        buffer.make_room(Some(ROOM_BYTES_MAX * 100));
+        buffer.bytes.clear();
         assert!((ROOM_BYTES_MAX..=2 * ROOM_BYTES_MAX).contains(&buffer.bytes.capacity()));
         buffer.shrink_when_empty();
         assert_eq!(buffer.bytes.capacity(), 0);
+    }
+
+    #[test]
+    fn a_whole_frame_gets_its_place_at_once() {
+        let mut buffer = ReadBuffer::new(BytesMut::from(&[1; 100][..]));
+        buffer.make_room(Some(10 * ROOM_BYTES_MAX));
+        let place = buffer.bytes.as_ptr();
+        buffer.bytes.resize(10 * ROOM_BYTES_MAX - 1, 2);
+        buffer.make_room(Some(10 * ROOM_BYTES_MAX));
+        assert_eq!(buffer.bytes.as_ptr(), place, "nothing was copied");
     }
 }

@@ -34,6 +34,9 @@ const FIRST_TOPIC_ID_VERSION: i16 = 13;
 /// Internal topics are written by coordinators alone, but for this client id of Kafka's own tools.
 const ADMIN_CLIENT_ID: &[u8] = b"__admin_client";
 
+/// Batches up to this size are copied for another core.
+const COPIED_BYTES_MAX: usize = 4 * 1024;
+
 /// Where the answer of one partition entry comes from.
 enum Entry {
     Refused(Answer),
@@ -253,7 +256,7 @@ fn order<R: Runtime>(
 ) -> Entry {
     let owner = context.owner_of(partition);
     let orders = orders.entry(owner).or_default();
-    let batch = if owner == context.shard().id { batch } else { copied(batch) };
+    let batch = if owner == context.shard().id { batch } else { for_another_core(batch) };
     orders.push(AppendOrder {
         partition,
         batch,
@@ -262,7 +265,11 @@ fn order<R: Runtime>(
     Entry::Ordered { owner, index: orders.len() - 1, partition }
 }
 
-/// The batch in memory of its own, so that no count is shared with the core it goes to.
-fn copied(batch: CheckedBatch) -> CheckedBatch {
-    CheckedBatch { bytes: Bytes::copy_from_slice(&batch.bytes), ..batch }
+/// A small batch gets memory of its own, so that no count is shared with the core it goes to. For a large one the copy would
+/// cost more: it travels in the memory of its request.
+fn for_another_core(batch: CheckedBatch) -> CheckedBatch {
+    match batch.bytes.len() {
+        0..COPIED_BYTES_MAX => CheckedBatch { bytes: Bytes::copy_from_slice(&batch.bytes), ..batch },
+        _ => batch,
+    }
 }
