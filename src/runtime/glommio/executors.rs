@@ -6,40 +6,29 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, PoolPlacement};
+use glommio::{GlommioError, LocalExecutor, LocalExecutorBuilder, Placement, PoolPlacement};
 
 use super::blocking::BlockingPool;
-use super::file::{DISK_READ_BYTES_MAX, cause};
 use super::signals::{Signal, Signals};
 use super::system_calls::Affinity;
 use super::tasks::PanicEndsProcess;
-use super::{DISK_READS_MAX, GlommioRuntime};
+use super::{GlommioRuntime, reactor};
 use crate::base::{SHARDS_MAX, ShardId, Trouble};
 use crate::runtime::Lane;
 
-/// glommio's preemption timer: as good as none, see `tasks`.
-const PREEMPT_TIMER: Duration = Duration::from_secs(1);
-/// Entries of each ring of a reactor.
-const RING_DEPTH: usize = 256;
-
-/// What glommio's allocator needs for itself.
-const ALLOCATOR_BYTES: usize = 64 * 1024;
+/// glommio's preemption timer: none. When it ends as glommio begins a round, glommio 0.9 goes to sleep with tasks that can
+/// run (github.com/glommio/glommio, pull request 53).
+const PREEMPT_TIMER: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Entries of glommio's own rings, which nothing uses.
+const GLOMMIO_RING_DEPTH: usize = 16;
+/// The least that glommio takes for buffers of its own, which nothing uses either.
+const GLOMMIO_MEMORY_BYTES: usize = 64 * 1024;
 
 /// What an operator may turn on a reactor.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub struct ReactorSettings {
     /// How long an idle shard looks for work before it sleeps. Zero: it sleeps at once and costs nothing.
     pub spin_before_park: Duration,
-    /// Memory that is kept for reads from the disk. Beyond it fresh memory is taken for each, which costs three times the
-    /// processor time. It is locked where the limit on locked memory allows it.
-    pub io_memory_bytes: usize,
-}
-
-impl Default for ReactorSettings {
-    fn default() -> ReactorSettings {
-        let io_memory_bytes = DISK_READS_MAX * DISK_READ_BYTES_MAX + ALLOCATOR_BYTES;
-        ReactorSettings { spin_before_park: Duration::ZERO, io_memory_bytes }
-    }
 }
 
 /// What the main thread waits for.
@@ -122,7 +111,7 @@ where
         let (start_sender, start) = mpsc::channel::<()>();
         let thread = move || {
             let _guard = PanicEndsProcess;
-            let executor = match executor(shard, core, settings) {
+            let executor = match executor(shard, core) {
                 Ok(executor) => executor,
                 Err(trouble) => {
                     let _ = ready.send(Err(trouble));
@@ -138,7 +127,15 @@ where
                 let blocking = BlockingPool::new(format!("shard-{shard}-disk"), affinity);
                 let runtime = GlommioRuntime::new(shard, blocking).expect("an eventfd is to be had");
                 let shard = runtime.0.clone();
-                shard.tasks.start(Lane::Data, async move { work(runtime).await }).await;
+                let work = shard.tasks.start(Lane::Data, {
+                    let shard = shard.clone();
+                    async move {
+                        work(runtime).await;
+                        shard.tasks.end();
+                    }
+                });
+                reactor::look_after(shard, settings.spin_before_park).await;
+                work.await;
             });
             // Nobody may wait for events any more.
             let _ = events.send(Event::ShardEnded(shard));
@@ -159,15 +156,22 @@ where
     Ok(Shards { threads, events })
 }
 
-fn executor(shard: ShardId, core: usize, settings: ReactorSettings) -> Result<LocalExecutor, Trouble> {
+fn executor(shard: ShardId, core: usize) -> Result<LocalExecutor, Trouble> {
     LocalExecutorBuilder::new(Placement::Fixed(core))
         .name("shard")
-        .spin_before_park(settings.spin_before_park)
-        .io_memory(settings.io_memory_bytes)
-        .ring_depth(RING_DEPTH)
+        .io_memory(GLOMMIO_MEMORY_BYTES)
+        .ring_depth(GLOMMIO_RING_DEPTH)
         .preempt_timer(PREEMPT_TIMER)
         // Its one thread sleeps: blocking calls go to our own pool.
         .blocking_thread_pool_placement(PoolPlacement::Unbound(1))
         .make()
         .map_err(|error| Trouble::new("start", format!("shard {shard} on core {core}"), cause(error)))
+}
+
+/// What the kernel said, without glommio's wrapping.
+fn cause(error: GlommioError<()>) -> io::Error {
+    match error {
+        GlommioError::IoError(cause) | GlommioError::EnhancedIoError { source: cause, .. } => cause,
+        other => io::Error::other(other.to_string()),
+    }
 }

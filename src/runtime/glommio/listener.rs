@@ -6,7 +6,7 @@ use std::rc::Rc;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::stream::GlommioStream;
-use super::{Shard, readiness, system_calls};
+use super::{Shard, system_calls};
 use crate::base::Trouble;
 use crate::runtime::Listener;
 
@@ -75,7 +75,7 @@ impl Listener for GlommioListener {
                     return GlommioStream::accepted(self.shard.clone(), socket, peer);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    readiness::readable(self.socket.as_fd()).await.map_err(trouble)?;
+                    self.shard.ring.readable(self.socket.as_fd()).await.0.map_err(trouble)?;
                 }
                 Err(error) => return Err(trouble(error)),
             }

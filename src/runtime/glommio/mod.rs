@@ -1,7 +1,8 @@
 //! The runtime on io_uring: one pinned glommio executor a core.
 //!
-//! No glommio type stands in a public signature. Reads, writes and sends are tried in the caller's turn, without
-//! waiting; only what would wait goes through the ring, and what has no operation there goes to blocking threads.
+//! No glommio type stands in a public signature. glommio pins the cores and runs the tasks; its reactor is passed over, for
+//! the reason that `ring.rs` gives. Reads, writes and sends are tried in the caller's turn, without waiting; only what
+//! would wait goes through the ring, and what has no operation there goes to blocking threads.
 
 pub mod check;
 pub mod signals;
@@ -11,9 +12,11 @@ mod durable_writes;
 mod executors;
 mod file;
 mod listener;
+mod memory;
 mod permits;
 mod random;
-mod readiness;
+mod reactor;
+mod ring;
 mod shared_sync;
 mod stream;
 mod system_calls;
@@ -24,7 +27,6 @@ mod witness;
 #[cfg(test)]
 mod tests;
 
-use std::cell::RefCell;
 use std::fs;
 use std::future::Future;
 use std::io;
@@ -38,6 +40,7 @@ use self::blocking::BlockingPool;
 use self::durable_writes::DurableWrites;
 use self::permits::Permits;
 use self::random::Random;
+use self::ring::Ring;
 use self::shared_sync::SharedSync;
 use self::tasks::Tasks;
 use self::timers::Timers;
@@ -57,8 +60,6 @@ const DISK_READS_MAX: usize = 4;
 const DESCRIPTORS_GUESS: u64 = 1024;
 /// How often what needs a descriptor looks for one.
 const DESCRIPTOR_LOOK: Duration = Duration::from_millis(50);
-/// Where bytes land that come after a wait, before they are copied on.
-const LANDING_BYTES: usize = 4 * 1024;
 
 /// One shard's handle to its reactor. Never leaves its thread.
 #[derive(Clone)]
@@ -67,33 +68,33 @@ pub struct GlommioRuntime(Rc<Shard>);
 struct Shard {
     id: ShardId,
     tasks: Tasks,
+    ring: Rc<Ring>,
     timers: Rc<Timers>,
     blocking: BlockingPool,
     random: Random,
     disk_reads: Permits,
-    durable_writes: Rc<DurableWrites>,
+    durable_writes: DurableWrites,
     shared_sync: SharedSync,
     witness: Witness,
-    landing: RefCell<Box<[u8]>>,
 }
 
 impl GlommioRuntime {
     /// Runs inside the shard's executor.
     fn new(id: ShardId, blocking: BlockingPool) -> io::Result<GlommioRuntime> {
+        let ring = Ring::new()?;
         let runtime = GlommioRuntime(Rc::new(Shard {
             id,
             tasks: Tasks::new()?,
+            ring: ring.clone(),
             timers: Timers::new(),
             blocking,
             random: Random::new(),
             disk_reads: Permits::new(DISK_READS_MAX),
-            durable_writes: DurableWrites::new()?,
+            durable_writes: DurableWrites::new(ring),
             shared_sync: SharedSync::default(),
             witness: Witness::default(),
-            landing: RefCell::new(vec![0; LANDING_BYTES].into_boxed_slice()),
         }));
-        runtime.spawn(Lane::Data, runtime.0.timers.clone().drive());
-        runtime.spawn(Lane::Data, runtime.0.durable_writes.clone().drive());
+        runtime.spawn(Lane::Data, reactor::hear_the_bell(runtime.0.clone()));
         Ok(runtime)
     }
 

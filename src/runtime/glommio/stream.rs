@@ -1,20 +1,19 @@
 //! Connections: read and written in the caller's turn, waited for through the ring; file ranges by `sendfile`.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::future::Future;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use futures_lite::{AsyncRead, AsyncWrite};
-use glommio::net::TcpStream;
 use socket2::SockRef;
 
-use super::file::{DISK_READ_BYTES_MAX, GlommioFile};
+use super::file::{DISK_READ_BYTES_MAX, GlommioFile, Residence};
+use super::ring::Request;
 use super::{Shard, system_calls};
 use crate::base::{Position, SENDFILE_BYTES_MIN, SENDFILE_CALL_BYTES_MAX, Trouble};
 use crate::runtime::{Ends, File, SendQueue, SendSegment, Stream};
@@ -23,15 +22,15 @@ use crate::runtime::{Ends, File, SendQueue, SendSegment, Stream};
 const SEND_CALL_BUFFERS_MAX: usize = 64;
 /// Memory is gathered up to about this much before it is sent.
 const GATHERED_BYTES: usize = 256 * 1024;
-/// What is copied so that a full socket can be waited for.
-const STALLED_BYTES_MAX: usize = 16 * 1024;
 /// Least bytes of a cold range that are read at once.
 const COLD_PIECE_BYTES_MIN: usize = 64 * 1024;
 
 /// One connection of one shard.
 pub struct GlommioStream {
     shard: Rc<Shard>,
-    socket: TcpStream,
+    /// Before the socket, so that the ring is told before the socket is closed.
+    arrival: Option<Request>,
+    socket: OwnedFd,
     ends: Ends,
     /// The last read has left nothing in the socket, so the next one begins by waiting.
     drained: bool,
@@ -62,8 +61,8 @@ impl GlommioStream {
     pub(super) fn adopt(shard: Rc<Shard>, parcel: Parcel) -> GlommioStream {
         GlommioStream {
             shard,
-            // SAFETY: the descriptor is ours to give away.
-            socket: unsafe { TcpStream::from_raw_fd(parcel.socket.into_raw_fd()) },
+            arrival: None,
+            socket: parcel.socket,
             ends: parcel.ends,
             drained: false,
             cold_piece_bytes: DISK_READ_BYTES_MAX,
@@ -72,8 +71,7 @@ impl GlommioStream {
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
-        // SAFETY: the stream holds the descriptor open for as long as the borrow lasts.
-        unsafe { BorrowedFd::borrow_raw(self.socket.as_raw_fd()) }
+        self.socket.as_fd()
     }
 
     fn trouble(&self, operation: &'static str, cause: io::Error) -> Trouble {
@@ -101,16 +99,28 @@ impl GlommioStream {
         }
     }
 
-    /// Waits until the socket takes some of `memory`, and gives how much it took.
-    async fn write_some(&mut self, memory: &[u8]) -> Result<usize, Trouble> {
-        let written = poll_fn(|context| Pin::new(&mut self.socket).poll_write(context, memory)).await;
-        written.map_err(|cause| self.trouble("send to", cause))
+    /// Waits until the socket takes more.
+    async fn writable(&self) -> Result<(), Trouble> {
+        let (ready, _) = self.shard.ring.writable(self.descriptor()).await;
+        ready.map(|_| ()).map_err(|cause| self.trouble("send to", cause))
     }
 
-    async fn write_all(&mut self, mut memory: &[u8]) -> Result<(), Trouble> {
+    /// Sends as much of `memory` as the socket takes now; 0: nothing.
+    fn send_now(&self, memory: &[u8]) -> Result<usize, Trouble> {
+        let socket = self.descriptor();
+        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        match system_calls::uninterrupted(|| SockRef::from(&socket).send_with_flags(memory, flags)) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            sent => sent.map_err(|cause| self.trouble("send to", cause)),
+        }
+    }
+
+    async fn send_all(&self, mut memory: &[u8]) -> Result<(), Trouble> {
         while !memory.is_empty() {
-            let written = self.write_some(memory).await?;
-            memory = &memory[written..];
+            match self.send_now(memory)? {
+                0 => self.writable().await?,
+                sent => memory = &memory[sent..],
+            }
         }
         Ok(())
     }
@@ -163,8 +173,8 @@ impl GlommioStream {
             let sent = match sent {
                 Ok(sent) => sent,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let first = self.gathered[0].clone();
-                    self.write_some(&first).await?
+                    self.writable().await?;
+                    continue;
                 }
                 Err(cause) => return Err(self.trouble("send to", cause)),
             };
@@ -195,10 +205,13 @@ impl GlommioStream {
         let end = position + bytes;
         while position < end {
             let piece = (end - position).min(SENDFILE_CALL_BYTES_MAX as u64);
-            let sent = if file.is_resident(position, piece) {
-                self.send_resident(file, position, piece as usize).await?
-            } else {
-                self.send_cold(file, position, piece as usize).await?
+            let sent = match file.residence(position, piece) {
+                Residence::Whole => self.send_resident(file, position, piece as usize).await?,
+                Residence::NearlyWhole => {
+                    drop(file.read_through_cache(position, piece as usize).await?);
+                    self.send_resident(file, position, piece as usize).await?
+                }
+                Residence::Little => self.send_cold(file, position, piece as usize).await?,
             };
             position = position + sent as u64;
             self.shard.tasks.give_way().await;
@@ -206,7 +219,8 @@ impl GlommioStream {
         Ok(())
     }
 
-    /// Sends from the page cache as much as the socket takes, and gives how much that was.
+    /// Sends from the page cache as much as the socket takes, and gives how much that was; 0: the socket was full, and takes
+    /// more now.
     async fn send_resident(
         &mut self,
         file: &GlommioFile,
@@ -217,12 +231,8 @@ impl GlommioStream {
             Ok(0) => Err(short(file, position)),
             Ok(sent) => Ok(sent),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let stalled = file.read_at(position, bytes.min(STALLED_BYTES_MAX)).await?;
-                if stalled.is_empty() {
-                    return Err(short(file, position));
-                }
-                self.write_all(&stalled).await?;
-                Ok(stalled.len())
+                self.writable().await?;
+                Ok(0)
             }
             Err(cause) => Err(self.trouble("send to", cause)),
         }
@@ -244,7 +254,7 @@ impl GlommioStream {
             if warmed.is_empty() {
                 return Err(short(file, position));
             }
-            self.write_all(&warmed).await?;
+            self.send_all(&warmed).await?;
             return Ok(warmed.len());
         };
         if read.is_empty() {
@@ -252,21 +262,15 @@ impl GlommioStream {
         }
         let mut sent = 0;
         while sent < read.len() {
-            let socket = self.descriptor();
-            let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-            match system_calls::uninterrupted(|| SockRef::from(&socket).send_with_flags(&read[sent..], flags))
-            {
-                Ok(part) => sent += part,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(cause) => return Err(self.trouble("send to", cause)),
+            match self.send_now(&read[sent..])? {
+                0 => break,
+                part => sent += part,
             }
         }
         self.cold_piece_bytes = (2 * sent).clamp(COLD_PIECE_BYTES_MIN, DISK_READ_BYTES_MAX);
-        if sent < read.len() {
-            let stalled = read[sent..read.len().min(sent + STALLED_BYTES_MAX)].to_vec();
+        if sent == 0 {
             drop((read, permit));
-            self.write_all(&stalled).await?;
-            sent += stalled.len();
+            self.writable().await?;
         }
         Ok(sent)
     }
@@ -297,25 +301,17 @@ impl Stream for GlommioStream {
         {
             return Poll::Ready(read.map_err(|cause| self.trouble("receive from", cause)));
         }
-        // glommio reads when its poll has ended, and wants memory that was written before: a small piece of it here,
-        // the rest straight into the buffer.
-        let mut landing = self.shard.landing.borrow_mut();
-        let room = landing.len().min(spare);
-        let read = match Pin::new(&mut self.socket).poll_read(context, &mut landing[..room]) {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(Err(cause)) => return Poll::Ready(Err(self.trouble("receive from", cause))),
-            Poll::Ready(Ok(read)) => read,
-        };
-        buffer.extend_from_slice(&landing[..read]);
-        drop(landing);
-        if read < room || read == spare {
-            self.drained = read < room;
-            return Poll::Ready(Ok(read));
-        }
-        match self.read_now(buffer) {
-            Poll::Ready(Ok(rest)) => Poll::Ready(Ok(read + rest)),
-            // The next read meets the same end or trouble again.
-            Poll::Ready(Err(_)) | Poll::Pending => Poll::Ready(Ok(read)),
+        loop {
+            let arrival = self.arrival.get_or_insert_with(|| self.shard.ring.readable(self.socket.as_fd()));
+            let Poll::Ready((ready, _)) = Pin::new(arrival).poll(context) else { return Poll::Pending };
+            self.arrival = None;
+            let read = match ready {
+                Ok(_) => self.read_now(buffer),
+                Err(cause) => Poll::Ready(Err(cause)),
+            };
+            if let Poll::Ready(read) = read {
+                return Poll::Ready(read.map_err(|cause| self.trouble("receive from", cause)));
+            }
         }
     }
 
@@ -331,9 +327,6 @@ impl Stream for GlommioStream {
     }
 
     fn detach(self) -> Result<Parcel, Trouble> {
-        // glommio 0.9 has no `into_raw_fd`: the duplicate lives on when the stream is dropped and its poll with it.
-        let socket = system_calls::duplicate(self.descriptor());
-        let socket = socket.map_err(|cause| self.trouble("detach", cause))?;
-        Ok(Parcel { socket, ends: self.ends })
+        Ok(Parcel { socket: self.socket, ends: self.ends })
     }
 }

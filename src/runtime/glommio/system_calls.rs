@@ -339,7 +339,7 @@ pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, socket2::
     Ok((unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }, address))
 }
 
-/// A counter that can be read through a ring: blocking, since a ring gives up on what says `EAGAIN`.
+/// A counter that one thread adds to and another waits for.
 pub(super) fn eventfd() -> io::Result<OwnedFd> {
     // SAFETY: the call has no memory arguments.
     let descriptor = checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) } as isize)?;
@@ -353,6 +353,16 @@ pub(super) fn ring_eventfd(eventfd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: writes the eight bytes of `one`.
     uninterrupted(|| {
         checked(unsafe { libc::write(eventfd.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) })
+    })
+    .map(|_| ())
+}
+
+/// Takes what was added to an eventfd. Does not wait when something was.
+pub(super) fn take_eventfd(eventfd: BorrowedFd<'_>) -> io::Result<()> {
+    let mut count = 0u64;
+    // SAFETY: fills the eight bytes of `count`.
+    uninterrupted(|| {
+        checked(unsafe { libc::read(eventfd.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) })
     })
     .map(|_| ())
 }

@@ -1,68 +1,152 @@
-//! Tasks of one shard: how they are run, woken and made to give way, without glommio's preemption and foreign wake-ups.
+//! Tasks of one shard: how they are woken, from this thread and from others, and whose turn it is.
 //!
-//! glommio 0.9 goes to sleep with runnable tasks when something lands in its latency ring after it has looked at its
-//! other rings and before it runs them: its preemption timer (a busy machine that takes the core away for longer than that),
-//! or a wake-up from another thread (github.com/glommio/glommio, pull request 53). Nothing wakes it then. So the
-//! preemption timer is out of reach here, and nothing but this file wakes a task from another thread: every task runs
-//! under a waker of ours, which puts the task into a line and rings a bell, an eventfd that is read through the main ring.
+//! glommio runs the tasks, one after the other, first come, first served. What it does not do is here: it may not be left to
+//! sleep by itself (`reactor.rs` sleeps in the ring), so each task runs under a waker of ours that counts who can run; a task
+//! that is woken from another thread is put into a line there, and the shard is woken when it sleeps; and the background
+//! lane gets its turns when data has nothing to do, or has had nineteen times as much.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
 
-use glommio::{Latency, Shares, TaskQueueHandle};
-
-use super::file::RingFile;
 use super::system_calls;
 use crate::runtime::Lane;
 
-/// How long tasks may run before those that ask for it give way to the reactor.
-const TURN_NS: u64 = 1_000_000;
+/// How long tasks of the data lane may run before those that ask for it give way.
+const DATA_TURN_NS: u64 = 1_000_000;
+/// The same for the background, which nobody waits for.
+const BACKGROUND_TURN_NS: u64 = 200_000;
 /// How many times as long as the background the data lane may run when both have work.
-const DATA_TURNS_PER_BACKGROUND_TURN: u32 = 19;
-/// A data lane that runs no longer than this between two looks at the reactor leaves the core to the background.
-const IDLE_TURN: Duration = Duration::from_micros(50);
+const DATA_SHARE: u64 = 19;
 
 thread_local! {
-    /// Which shard's thread this is; 0 for none. (Not the shard's number: tests have several with the same one.)
-    static HOME: Cell<usize> = const { Cell::new(0) };
+    static HOME: Home = const { Home::new() };
 }
 
-/// The two lanes of one shard, and its bell.
+/// The tasks of the shard whose thread this is.
+struct Home {
+    /// 0: none. (Not the shard's number: tests have several with the same one.)
+    number: Cell<usize>,
+    /// Tasks that glommio has in its line.
+    runnable: Cell<usize>,
+    /// Tasks of the background lane that could run, and wait for their turn.
+    background: RefCell<VecDeque<Arc<TaskWaker>>>,
+    /// When the background has waited long enough.
+    background_due_ns: Cell<u64>,
+    /// Of the task that runs.
+    lane: Cell<Lane>,
+    /// When the turn of that lane began.
+    turn_began_ns: Cell<u64>,
+}
+
+/// What one shard has of its tasks.
 pub(super) struct Tasks {
-    data: TaskQueueHandle,
-    background: TaskQueueHandle,
     bell: Arc<Bell>,
-    data_turn: Turn,
-    background_turn: Turn,
+    line: mpsc::Receiver<Arc<TaskWaker>>,
+    has_ended: Cell<bool>,
 }
 
-/// When a lane was seen to begin to run.
-struct Turn {
-    /// How often the lane had run before.
-    number: Cell<u64>,
-    started_ns: Cell<u64>,
-}
-
-/// Who is to be woken, in line, and the descriptor that gets the shard to look.
+/// Who is to be woken, in line, and the descriptor that gets a sleeping shard to look.
 struct Bell {
     home: usize,
     line: mpsc::Sender<Arc<TaskWaker>>,
-    /// Rung and not yet answered.
-    rung: AtomicBool,
+    sleeps: AtomicBool,
     descriptor: OwnedFd,
 }
 
 /// Wakes one task, from any thread. glommio counts its own wakers in an `i16`; of those each task here has one.
 struct TaskWaker {
     task: Waker,
+    lane: Lane,
     bell: Arc<Bell>,
+    /// Woken, and not run since; for ever when it has ended. The shard's thread alone uses these two.
+    is_awake: AtomicBool,
+    has_ended: AtomicBool,
+}
+
+impl Home {
+    const fn new() -> Home {
+        Home {
+            number: Cell::new(0),
+            runnable: Cell::new(0),
+            background: RefCell::new(VecDeque::new()),
+            background_due_ns: Cell::new(0),
+            lane: Cell::new(Lane::Data),
+            turn_began_ns: Cell::new(0),
+        }
+    }
+
+    fn wake(&self, task: &Arc<TaskWaker>) {
+        if task.is_awake.load(Ordering::Relaxed) {
+            return;
+        }
+        task.is_awake.store(true, Ordering::Relaxed);
+        match task.lane {
+            Lane::Data => self.let_run(task),
+            Lane::Background => self.background.borrow_mut().push_back(task.clone()),
+        }
+    }
+
+    fn let_run(&self, task: &TaskWaker) {
+        self.runnable.set(self.runnable.get() + 1);
+        task.task.wake_by_ref();
+    }
+
+    /// Runs one step of a task that glommio has taken from its line.
+    fn run(&self, task: &TaskWaker, step: impl FnOnce() -> Poll<()>) -> Poll<()> {
+        self.runnable.set(self.runnable.get() - 1);
+        task.is_awake.store(false, Ordering::Relaxed);
+        self.lane.set(task.lane);
+        let polled = match task.lane {
+            Lane::Data => step(),
+            Lane::Background => {
+                let turn_of_data_began_ns = self.turn_began_ns.replace(system_calls::monotonic_ns());
+                let polled = step();
+                let now_ns = system_calls::monotonic_ns();
+                let ran_ns = now_ns.saturating_sub(self.turn_began_ns.get());
+                self.background_due_ns.set(now_ns + DATA_SHARE * ran_ns);
+                self.turn_began_ns.set(turn_of_data_began_ns);
+                polled
+            }
+        };
+        if polled.is_ready() {
+            self.forget(task);
+        }
+        polled
+    }
+
+    /// A task never runs again, though it may have been woken.
+    fn forget(&self, task: &TaskWaker) {
+        let is_awake = task.is_awake.load(Ordering::Relaxed);
+        task.is_awake.store(true, Ordering::Relaxed);
+        task.has_ended.store(true, Ordering::Relaxed);
+        if is_awake && task.lane == Lane::Data {
+            self.runnable.set(self.runnable.get() - 1);
+        }
+    }
+
+    fn let_background_run(&self, now_ns: u64) {
+        while self.runnable.get() == 0 || now_ns >= self.background_due_ns.get() {
+            let Some(next) = self.background.borrow_mut().pop_front() else { return };
+            if !next.has_ended.load(Ordering::Relaxed) {
+                return self.let_run(&next);
+            }
+        }
+    }
+
+    fn is_turn_over(&self) -> bool {
+        let turn_ns = match self.lane.get() {
+            Lane::Data => DATA_TURN_NS,
+            Lane::Background => BACKGROUND_TURN_NS,
+        };
+        system_calls::monotonic_ns().saturating_sub(self.turn_began_ns.get()) >= turn_ns
+    }
 }
 
 impl Wake for TaskWaker {
@@ -71,14 +155,22 @@ impl Wake for TaskWaker {
     }
 
     fn wake_by_ref(self: &Arc<TaskWaker>) {
-        if HOME.get() == self.bell.home { self.task.wake_by_ref() } else { self.bell.ring(self.clone()) }
+        HOME.with(|home| match home.number.get() == self.bell.home {
+            true => home.wake(self),
+            false => self.bell.ring(self.clone()),
+        });
     }
 }
 
 impl Bell {
     fn ring(&self, task: Arc<TaskWaker>) {
         // The shard may be gone.
-        if self.line.send(task).is_ok() && !self.rung.swap(true, Ordering::AcqRel) {
+        if self.line.send(task).is_err() {
+            return;
+        }
+        // Pairs with the fence in `sleep`: either this thread sees that the shard sleeps, or the shard sees the line.
+        fence(Ordering::SeqCst);
+        if self.sleeps.load(Ordering::Relaxed) && self.sleeps.swap(false, Ordering::AcqRel) {
             // Fails only when 2^64 rings are not answered.
             let _ = system_calls::ring_eventfd(self.descriptor.as_fd());
         }
@@ -100,30 +192,13 @@ impl Drop for PanicEndsProcess {
 impl Tasks {
     /// Runs inside the shard's executor, once.
     pub(super) fn new() -> io::Result<Tasks> {
-        let executor = glommio::executor();
-        let queue =
-            |shares, name| executor.create_task_queue(Shares::Static(shares), Latency::NotImportant, name);
-        let (line, waiting) = mpsc::channel();
+        let (sender, line) = mpsc::channel();
         // The executor's own number, from 1 on.
-        let home = executor.id();
-        HOME.set(home);
+        let home = glommio::executor().id();
+        HOME.with(|this| this.number.set(home));
         let descriptor = system_calls::eventfd()?;
-        let bell = Arc::new(Bell { home, line, rung: AtomicBool::new(false), descriptor });
-        let turn = || Turn { number: Cell::new(0), started_ns: Cell::new(0) };
-        let tasks = Tasks {
-            data: queue(1000, "data"),
-            background: queue(50, "background"),
-            bell: bell.clone(),
-            data_turn: turn(),
-            background_turn: turn(),
-        };
-        // Under glommio's own waker: it is woken by the ring alone.
-        let answer = async move {
-            let _guard = PanicEndsProcess;
-            answer(bell, waiting).await;
-        };
-        glommio::spawn_local_into(answer, tasks.data).expect("the queue was just made").detach();
-        Ok(tasks)
+        let bell = Arc::new(Bell { home, line: sender, sleeps: AtomicBool::new(false), descriptor });
+        Ok(Tasks { bell, line, has_ended: Cell::new(false) })
     }
 
     /// Runs `future` in `lane` until it ends.
@@ -133,95 +208,89 @@ impl Tasks {
 
     /// Runs `future` in `lane`; what is given waits for its end.
     pub(super) fn start(&self, lane: Lane, future: impl Future<Output = ()> + 'static) -> glommio::Task<()> {
-        let queue = match lane {
-            Lane::Data => self.data,
-            Lane::Background => self.background,
-        };
-        let bell = self.bell.clone();
-        let task = async move {
-            let _guard = PanicEndsProcess;
-            let mut future = pin!(future);
-            let mut waker: Option<Waker> = None;
-            poll_fn(|context| {
-                let waker = waker.get_or_insert_with(|| {
-                    Arc::new(TaskWaker { task: context.waker().clone(), bell: bell.clone() }).into()
-                });
-                future.as_mut().poll(&mut Context::from_waker(waker))
-            })
-            .await
-        };
-        glommio::spawn_local_into(task, queue).expect("both queues live as long as the executor")
+        HOME.with(|home| home.runnable.set(home.runnable.get() + 1));
+        glommio::spawn_local(under_own_waker(self.bell.clone(), lane, future))
     }
 
     /// Gives way when the lane has run for a turn: the reactor looks at sockets, files and timers, and what became ready
-    /// runs first. A task that loops must call this; waking itself instead would keep the reactor from looking.
+    /// runs first. A task that loops must call this.
     pub(super) async fn give_way(&self) {
-        let executor = glommio::executor();
-        if executor.current_task_queue() != self.background {
-            if self.data_turn.is_over(self.data) {
-                self.pass().await;
+        let mut is_over = HOME.with(Home::is_turn_over);
+        poll_fn(|context| match std::mem::take(&mut is_over) {
+            true => {
+                context.waker().wake_by_ref();
+                Poll::Pending
             }
-            return;
-        }
-        if !self.background_turn.is_over(self.background) {
-            return;
-        }
-        // The data lane's share: as long as it has that much to do, the background waits.
-        let mut owed = Duration::from_nanos(TURN_NS) * DATA_TURNS_PER_BACKGROUND_TURN;
-        loop {
-            let before = runtime_of(self.data);
-            self.pass().await;
-            let ran = runtime_of(self.data).saturating_sub(before);
-            if ran < IDLE_TURN || ran >= owed {
-                return;
-            }
-            owed -= ran;
-        }
-    }
-
-    /// Lets the reactor look once. Safe to drop.
-    async fn pass(&self) {
-        let mut rung = false;
-        poll_fn(|context| {
-            if rung {
-                return Poll::Ready(());
-            }
-            rung = true;
-            self.bell.ring(Arc::new(TaskWaker { task: context.waker().clone(), bell: self.bell.clone() }));
-            Poll::Pending
+            false => Poll::Ready(()),
         })
         .await
     }
-}
 
-impl Turn {
-    fn is_over(&self, queue: TaskQueueHandle) -> bool {
-        let now_ns = system_calls::monotonic_ns();
-        if now_ns.saturating_sub(self.started_ns.get()) < TURN_NS {
-            return false;
+    /// The reactor's: the data lane has a new turn, and the background one if it is due or there is nothing else to do.
+    /// Tasks that were woken from other threads are counted.
+    pub(super) fn begin_turn(&self, now_ns: u64) {
+        self.wake_those_in_line();
+        HOME.with(|home| {
+            home.turn_began_ns.set(now_ns);
+            home.let_background_run(now_ns);
+        });
+    }
+
+    /// Whether a task can run.
+    pub(super) fn has_runnable(&self) -> bool {
+        HOME.with(|home| home.runnable.get() > 0)
+    }
+
+    /// Calls `sleep`, which ends early when `bell` can be read, unless another thread has woken a task meanwhile.
+    pub(super) fn sleep(&self, sleep: impl FnOnce()) {
+        self.bell.sleeps.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if !self.wake_those_in_line() {
+            sleep();
         }
-        let number = glommio::executor().task_queue_stats(queue).map_or(0, |stats| stats.queue_selected());
-        let same = self.number.replace(number) == number;
-        if !same {
-            self.started_ns.set(now_ns);
+        self.bell.sleeps.store(false, Ordering::Relaxed);
+    }
+
+    fn wake_those_in_line(&self) -> bool {
+        let mut has_woken = false;
+        while let Ok(task) = self.line.try_recv() {
+            HOME.with(|home| home.wake(&task));
+            has_woken = true;
         }
-        same
+        has_woken
+    }
+
+    /// Can be read when a task is woken from another thread while this one sleeps.
+    pub(super) fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.descriptor.as_fd()
+    }
+
+    /// The shard's work is over: the reactor stops.
+    pub(super) fn end(&self) {
+        self.has_ended.set(true);
+    }
+
+    pub(super) fn have_ended(&self) -> bool {
+        self.has_ended.get()
     }
 }
 
-fn runtime_of(queue: TaskQueueHandle) -> Duration {
-    glommio::executor().task_queue_stats(queue).map_or(Duration::ZERO, |stats| stats.runtime())
-}
-
-/// Wakes who stands in line, each time the bell rings.
-async fn answer(bell: Arc<Bell>, line: mpsc::Receiver<Arc<TaskWaker>>) {
-    let ring = RingFile::of(bell.descriptor.as_fd());
-    loop {
-        let read = ring.read_at(0, 8).await;
-        read.unwrap_or_else(|error| panic!("read eventfd {}: {error}", bell.descriptor.as_raw_fd()));
-        bell.rung.swap(false, Ordering::AcqRel);
-        while let Ok(waker) = line.try_recv() {
-            waker.task.wake_by_ref();
-        }
-    }
+async fn under_own_waker(bell: Arc<Bell>, lane: Lane, future: impl Future<Output = ()>) {
+    let _guard = PanicEndsProcess;
+    let mut future = pin!(future);
+    let mut own: Option<(Arc<TaskWaker>, Waker)> = None;
+    poll_fn(|context| {
+        let (task, waker) = own.get_or_insert_with(|| {
+            let task = Arc::new(TaskWaker {
+                task: context.waker().clone(),
+                lane,
+                bell: bell.clone(),
+                is_awake: AtomicBool::new(true),
+                has_ended: AtomicBool::new(false),
+            });
+            (task.clone(), task.into())
+        });
+        HOME.with(|home| home.run(task, || future.as_mut().poll(&mut Context::from_waker(waker))))
+    })
+    .await
 }

@@ -1,75 +1,47 @@
-//! All deadlines of one shard behind one timer of the reactor.
+//! All deadlines of one shard, of which the reactor asks for the first.
 //!
-//! Waking a parked core costs some 70 µs, so deadlines are rounded up to whole ticks and share their wake-ups; while
-//! nothing waits, the timer only beats once a second.
+//! Waking a sleeping core costs some 40 µs, so deadlines are rounded up to whole ticks and share their wake-ups.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-
-use glommio::timer::Timer;
 
 use super::system_calls;
 use crate::base::Monotonic;
 
 /// Deadlines are rounded up to a multiple of this; with the reactor's own lateness they stay under 10 ms.
 const TICK_NS: u64 = 8_000_000;
-/// The reactor is woken at least this often. It need not be, but for a process that was stopped (SIGSTOP, a frozen
-/// container) for longer than glommio's preemption timer at the very moment that `tasks` tells of.
-const BEAT_NS: u64 = 1_000_000_000;
-
 /// Who waits for which tick.
 pub(super) struct Timers {
     /// By tick, then in the order of arrival.
     waiting: RefCell<BTreeMap<(u64, u64), Waker>>,
     arrivals: Cell<u64>,
-    /// The tick the reactor's timer is set to.
-    armed: Cell<u64>,
-    driver: RefCell<Option<Waker>>,
 }
 
 impl Timers {
     pub(super) fn new() -> Rc<Timers> {
-        Rc::new(Timers {
-            waiting: RefCell::new(BTreeMap::new()),
-            arrivals: Cell::new(0),
-            armed: Cell::new(0),
-            driver: RefCell::new(None),
-        })
+        Rc::new(Timers { waiting: RefCell::new(BTreeMap::new()), arrivals: Cell::new(0) })
     }
 
     pub(super) fn sleep_until(self: &Rc<Timers>, deadline: Monotonic) -> Sleep {
         Sleep { timers: self.clone(), deadline, waits_as: None }
     }
 
-    /// Wakes whoever's tick has come, for as long as the shard runs.
-    pub(super) async fn drive(self: Rc<Timers>) {
-        let mut timer = None;
-        poll_fn(|context| self.poll_drive(context, &mut timer)).await
+    /// Wakes whoever's tick has come.
+    pub(super) fn wake_due(&self, now_ns: u64) {
+        while let Some(waker) = self.take_due(now_ns) {
+            waker.wake();
+        }
     }
 
-    fn poll_drive(&self, context: &mut Context<'_>, timer: &mut Option<Timer>) -> Poll<()> {
-        loop {
-            let now_ns = system_calls::monotonic_ns();
-            while let Some(waker) = self.take_due(now_ns) {
-                waker.wake();
-            }
-            let beat = (now_ns + BEAT_NS) / TICK_NS;
-            let next = self.waiting.borrow().keys().next().map_or(beat, |&(tick, _)| tick.min(beat));
-            if self.armed.replace(next) != next || timer.is_none() {
-                *timer = Some(Timer::new(Duration::from_nanos((next * TICK_NS).saturating_sub(now_ns))));
-            }
-            let timer_ended = timer.as_mut().is_some_and(|timer| Pin::new(timer).poll(context).is_ready());
-            if !timer_ended {
-                *self.driver.borrow_mut() = Some(context.waker().clone());
-                return Poll::Pending;
-            }
-            *timer = None;
-        }
+    /// How long it is to the next tick that somebody waits for.
+    pub(super) fn until_next(&self, now_ns: u64) -> Option<Duration> {
+        let next = self.waiting.borrow().keys().next().map(|&(tick, _)| tick)?;
+        Some(Duration::from_nanos((next * TICK_NS).saturating_sub(now_ns)))
     }
 
     fn take_due(&self, now_ns: u64) -> Option<Waker> {
@@ -82,11 +54,6 @@ impl Timers {
         let key = (tick, self.arrivals.get());
         self.arrivals.set(key.1 + 1);
         self.waiting.borrow_mut().insert(key, waker);
-        if tick < self.armed.get()
-            && let Some(driver) = self.driver.borrow_mut().take()
-        {
-            driver.wake();
-        }
         key
     }
 }
