@@ -19,7 +19,7 @@ use kafka_protocol::messages::{ProduceRequest, ProduceResponse};
 use super::super::context::RequestContext;
 use super::super::outcome::Outcome;
 use super::topics::{TopicAsked, partition_of};
-use crate::base::{Map, ShardId, TopicPartition};
+use crate::base::{ShardId, TopicPartition};
 use crate::metadata::is_internal_topic;
 use crate::partition::AppendOrigin;
 use crate::protocol::{ErrorCode, RequestHeader};
@@ -48,8 +48,10 @@ enum Entry {
     },
 }
 
-/// The batches of one request for one shard.
-type Orders = Map<ShardId, Vec<AppendOrder>>;
+/// The batches of one request, by the shard they are for. Most requests have one such shard, and none more than there are.
+type Orders = Vec<(ShardId, Vec<AppendOrder>)>;
+/// What came of them, in the same order; what has been answered is gone.
+type Done = Vec<(ShardId, Vec<Option<Result<Appended, AppendRefusal>>>)>;
 
 /// What one request comes to, before anything of it is written.
 struct Plan {
@@ -85,16 +87,16 @@ pub fn begin<R: Runtime>(
         waits.push((owner, wait));
     }
     async move {
-        let mut done: Map<ShardId, Vec<Option<Result<Appended, AppendRefusal>>>> = Map::default();
+        let mut done = Done::with_capacity(waits.len());
         for (owner, wait) in waits {
-            done.insert(owner, wait.await.unwrap_or_default().into_iter().map(Some).collect());
+            done.push((owner, wait.await.unwrap_or_default().into_iter().map(Some).collect()));
         }
         let mut unwritten = Vec::new();
         let mut answer = |entry: Entry, index: i32| match entry {
             Entry::Refused(answer) => answer,
             Entry::Ordered { owner, index: place, partition } => {
-                let result =
-                    done.get_mut(&owner).and_then(|results| results.get_mut(place)).and_then(Option::take);
+                let of_owner = done.iter_mut().find(|(shard, _)| *shard == owner);
+                let result = of_owner.and_then(|(_, results)| results.get_mut(place)).and_then(Option::take);
                 let result = result.unwrap_or(Err(AppendRefusal::ShardStopped));
                 if result == Err(AppendRefusal::RequestTimedOut) {
                     unwritten.push((owner, partition));
@@ -180,7 +182,11 @@ fn plan_all<R: Runtime>(
     header: &RequestHeader,
     request: &ProduceRequest,
 ) -> Plan {
-    let mut plan = Plan { entries: Vec::new(), orders: Orders::default(), is_silent: false };
+    let mut plan = Plan {
+        entries: Vec::with_capacity(request.topic_data.len()),
+        orders: Orders::new(),
+        is_silent: false,
+    };
     for topic in &request.topic_data {
         let entries = plan_topic(context, header, request.acks, topic, &mut plan);
         plan.entries.push(entries);
@@ -255,7 +261,11 @@ fn order<R: Runtime>(
     orders: &mut Orders,
 ) -> Entry {
     let owner = context.owner_of(partition);
-    let orders = orders.entry(owner).or_default();
+    let place = orders.iter().position(|(shard, _)| *shard == owner).unwrap_or_else(|| {
+        orders.push((owner, Vec::new()));
+        orders.len() - 1
+    });
+    let orders = &mut orders[place].1;
     let batch = if owner == context.shard().id { batch } else { for_another_core(batch) };
     orders.push(AppendOrder {
         partition,
