@@ -41,7 +41,7 @@ impl<R: Runtime> Shard<R> {
     /// Takes `files` of the journals out of the data folder: all that they hold stands in its segments. `false`: the log folder is
     /// offline.
     pub async fn remove_replayed(&self, files: &[PathBuf]) -> bool {
-        self.or_offline(remove_replayed(&self.runtime, files).await).is_some()
+        self.or_offline(remove_replayed(&self.runtime, &self.config().log_dir, files).await).is_some()
     }
 
     /// Lets the partitions be opened that had to wait.

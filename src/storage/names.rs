@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::base::{Offset, PartitionIndex, ShardId, TopicName};
+use crate::base::{Offset, PartitionIndex, ShardId, TimestampMs, TopicName};
 
 pub(super) const META_PROPERTIES: &str = "meta.properties";
 pub(super) const LOCK: &str = ".lock";
@@ -31,6 +31,19 @@ pub(super) fn journal_file_name(shard: ShardId, number: u64) -> String {
 pub(super) fn parse_journal_file_name(name: &str) -> Option<(ShardId, u64)> {
     let (shard, number) = name.strip_prefix("onrush-")?.strip_suffix(".journal")?.split_once('-')?;
     Some((ShardId(shard.parse().ok()?), number.parse().ok()?))
+}
+
+const DAMAGED: &str = ".damaged-";
+
+/// Name that a file of a shard's journal gets when it is damaged, so that nobody writes it over.
+pub(super) fn damaged_journal_file_name(shard: ShardId, number: u64, now: TimestampMs) -> String {
+    format!("onrush-{shard}-{number}{DAMAGED}{}", now.0)
+}
+
+/// Since when the file of this name is set aside as damaged; `None` when it is no such file.
+pub(super) fn parse_damaged_journal_file_name(name: &str) -> Option<TimestampMs> {
+    let (_, since) = name.strip_prefix("onrush-")?.split_once(DAMAGED)?;
+    since.parse().ok().map(TimestampMs)
 }
 
 /// The files of one segment, and a producer snapshot, each named by an offset of 20 digits.
@@ -173,6 +186,11 @@ mod tests {
         {
             assert_eq!(parse_journal_file_name(name), None, "{name}");
         }
+        let damaged = damaged_journal_file_name(ShardId(3), 12, TimestampMs(1_750_000_000_000));
+        assert_eq!(damaged, "onrush-3-12.damaged-1750000000000");
+        assert_eq!(parse_journal_file_name(&damaged), None);
+        assert_eq!(parse_damaged_journal_file_name(&damaged), Some(TimestampMs(1_750_000_000_000)));
+        assert_eq!(parse_damaged_journal_file_name("onrush-3-12.journal"), None);
     }
 
     #[test]

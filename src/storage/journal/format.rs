@@ -1,7 +1,7 @@
 //! The bytes of a journal file. Nothing here touches a disk.
 //!
-//! A file is a run of windows from its beginning on, each at a multiple of `BLOCK_BYTES`, zeros behind it up to the next one.
-//! Integers are big-endian:
+//! A file is a run of windows from its beginning on, each at a multiple of `BLOCK_BYTES`, zeros behind it up to the next
+//! one. Integers are big-endian:
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |
@@ -9,7 +9,8 @@
 //! | 8 | 4 | CRC-32C of all from offset 12 on, to the end of the window |
 //! | 12 | 4 | bytes of the window, without the zeros behind it |
 //! | 16 | 8 | generation: random, the same for all that one shard writes between a start and its end |
-//! | 24 | 8 | window sequence: rises by one from window to window of the generation |
+//! | 24 | 2 | place among the windows that are written at the same time, from 0 on |
+//! | 26 | 6 | window sequence: rises by one from window to window of the generation |
 //! | 32 | 4 | number of entries |
 //! | 36 | | the entries, then the bytes of each, in the same order |
 //!
@@ -26,6 +27,9 @@
 //!
 //! Files are written over again and again. Old bytes are told by what cannot be right of them: a torn window by its CRC,
 //! a window of an earlier round of the same file by its sequence, one of an earlier start by its generation.
+//!
+//! A power cut tears windows that are being written, all at the same time. When the first of a next lot was begun, every
+//! window before it had been acknowledged. So what is missing before that one was damaged later.
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -37,26 +41,63 @@ use crate::base::{Offset, Position, TopicId};
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
 const MAGIC: [u8; 8] = *b"OnrushJ1";
+/// What a disk writes whole or not at all; an empty file begins with so many zeros.
+const SECTOR_BYTES: usize = 512;
 const COVERAGE_START: usize = 12;
 const HEADER_BYTES: usize = 36;
 /// Without the folder's name.
 const ENTRY_BYTES: usize = 38;
+/// The sequence takes so many bits; the place stands above it.
+const SEQUENCE_BITS: u32 = 48;
+/// So many folders are told of a window that is damaged.
+const FOLDERS_TOLD_MAX: usize = 16;
 
 /// Which window of a shard's journal it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct WindowId {
     pub(super) generation: u64,
+    /// Below 2^48.
     pub(super) sequence: u64,
+    /// Among the windows that are written at the same time, by rising sequence.
+    pub(super) place: u16,
 }
 
 impl WindowId {
+    /// The one that is written at the same time.
     pub(super) fn next(self) -> WindowId {
-        WindowId { sequence: self.sequence + 1, ..self }
+        let place = self.place.checked_add(1).expect("a journal has room for far fewer windows");
+        WindowId { sequence: self.sequence + 1, place, ..self }
     }
 
-    fn follows(self, before: WindowId, compares_generation: bool) -> bool {
-        let expected = before.next();
-        self.sequence == expected.sequence && (self.generation == expected.generation || !compares_generation)
+    /// The same, when everything before it is durable.
+    pub(super) fn first_of_lot(self) -> WindowId {
+        WindowId { place: 0, ..self }
+    }
+
+    /// Everything below this sequence was durable before this window was begun.
+    fn lot_start(self) -> u64 {
+        self.sequence.saturating_sub(u64::from(self.place))
+    }
+
+    fn encode(self) -> [u8; 16] {
+        assert!(self.sequence >> SEQUENCE_BITS == 0, "sequence {} is out of reach", self.sequence);
+        let numbers = u64::from(self.place) << SEQUENCE_BITS | self.sequence;
+        (u128::from(self.generation) << 64 | u128::from(numbers)).to_be_bytes()
+    }
+
+    fn decode(bytes: [u8; 16]) -> WindowId {
+        let both = u128::from_be_bytes(bytes);
+        let (generation, numbers) = ((both >> 64) as u64, both as u64);
+        let place = (numbers >> SEQUENCE_BITS) as u16;
+        WindowId { generation, sequence: numbers & ((1 << SEQUENCE_BITS) - 1), place }
+    }
+
+    /// Whether this may be the next sound window when `expected` is not found, and so many blocks lie between, each of which
+    /// may have been a window.
+    fn may_come_for(self, expected: WindowId, blocks: u64, compares_generation: bool) -> bool {
+        let missing = self.sequence.checked_sub(expected.sequence);
+        let is_same = self.generation == expected.generation || !compares_generation;
+        is_same && missing.is_some_and(|missing| missing <= blocks)
     }
 }
 
@@ -84,6 +125,21 @@ impl Entry<'_> {
 pub(super) struct Window<'a> {
     pub(super) id: WindowId,
     pub(super) entries: Vec<(Entry<'a>, &'a [u8])>,
+    /// What had been acknowledged before this one was begun, and is not there any more; each is told once.
+    pub(super) damage: Vec<Damage>,
+}
+
+/// A part of a file in which acknowledged windows stood.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Damage {
+    /// Of the first window that is missing.
+    sequence: u64,
+    pub(super) position: Position,
+    pub(super) bytes: u64,
+    /// How many windows are missing.
+    pub(super) windows: u64,
+    /// Folders that the first of them names, as far as that can be read; they may be wrong.
+    pub(super) folders: Vec<String>,
 }
 
 /// Bytes of a window of these entries, with the zeros behind it.
@@ -105,8 +161,7 @@ pub(super) fn encode_head(id: WindowId, entries: &[Entry<'_>], payload: &[Bytes]
     head.extend_from_slice(&MAGIC);
     head.extend_from_slice(&[0; 4]);
     head.extend_from_slice(&window_bytes.to_be_bytes());
-    head.extend_from_slice(&id.generation.to_be_bytes());
-    head.extend_from_slice(&id.sequence.to_be_bytes());
+    head.extend_from_slice(&id.encode());
     head.extend_from_slice(&entry_count.to_be_bytes());
     for entry in entries {
         let name_bytes = u16::try_from(entry.folder.len()).expect("names of folders have 255 bytes at most");
@@ -126,42 +181,92 @@ pub(super) fn encode_head(id: WindowId, entries: &[Entry<'_>], payload: &[Bytes]
 
 /// Whether a file that begins with this block has no window.
 pub(super) fn is_void(first_block: &[u8]) -> bool {
-    !first_block.starts_with(&MAGIC)
+    first_block.iter().take(SECTOR_BYTES).all(|byte| *byte == 0)
 }
 
-/// The windows of a file that hold: up to the first one that is torn, or does not follow the one before.
+/// The damage to a file that is neither void nor begins as a window does: it may be wholly of an earlier round.
+pub(super) fn damaged_beginning(file: &[u8]) -> Option<Damage> {
+    let is_damaged = !is_void(file) && head_of(file).is_none();
+    let bytes = file.len() as u64;
+    is_damaged.then(|| Damage { sequence: 0, position: Position(0), bytes, windows: 1, folders: Vec::new() })
+}
+
+/// The windows of a file that hold, those behind damage among them. What does not hold at the end of the file was being written
+/// when the power failed, and never acknowledged.
 /// `compares_generation`: always, but for a test that looks whether that would be found.
 pub(super) fn windows(file: &[u8], compares_generation: bool) -> impl Iterator<Item = Window<'_>> {
-    let mut rest = file;
-    let mut before: Option<WindowId> = None;
+    // The lowest sequence that is not found yet, and where it should be. A window's first sector is there or not, so
+    // that a torn one tells its own.
+    let mut expected = head_of(file).map(|id| (id, 0));
+    let mut at = 0;
+    let mut holes: Vec<Damage> = Vec::new();
     std::iter::from_fn(move || {
-        let (window, bytes) = decode(rest)?;
-        if before.is_some_and(|before| !window.id.follows(before, compares_generation)) {
-            return None;
+        let (id, since) = expected?;
+        loop {
+            let rest = file.get(at..)?;
+            let blocks = ((at - since) / BLOCK_BYTES as usize) as u64;
+            let may_be =
+                head_of(rest).is_some_and(|found| found.may_come_for(id, blocks, compares_generation));
+            let Some((mut window, bytes)) = may_be.then(|| decode(rest)).flatten() else {
+                at += BLOCK_BYTES as usize;
+                continue;
+            };
+            if window.id.sequence > id.sequence {
+                holes.push(Damage {
+                    sequence: id.sequence,
+                    position: Position(since as u64),
+                    bytes: (at - since) as u64,
+                    windows: window.id.sequence - id.sequence,
+                    folders: folders_named(&file[since..at]),
+                });
+            }
+            let lot_start = window.id.lot_start();
+            window.damage = holes.extract_if(.., |hole| hole.sequence < lot_start).collect();
+            at += bytes.next_multiple_of(BLOCK_BYTES as usize);
+            expected = Some((window.id.next().first_of_lot(), at));
+            return Some(window);
         }
-        before = Some(window.id);
-        rest = rest.get(bytes.next_multiple_of(BLOCK_BYTES as usize)..).unwrap_or_default();
-        Some(window)
     })
+}
+
+/// Which window the bytes begin as; whether it holds is another matter.
+fn head_of(bytes: &[u8]) -> Option<WindowId> {
+    let mut head = Reader(bytes);
+    if head.array()? != MAGIC {
+        return None;
+    }
+    head.take(8)?;
+    Some(WindowId::decode(head.array()?))
+}
+
+/// The folders that a window names that does not hold, once each.
+fn folders_named(window: &[u8]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let Some(entries) = window.get(HEADER_BYTES..).filter(|_| head_of(window).is_some()) else {
+        return names;
+    };
+    let mut rest = Reader(entries);
+    let claimed = u32::from_be_bytes(window[HEADER_BYTES - 4..HEADER_BYTES].try_into().expect("four bytes"));
+    for _ in 0..claimed {
+        let Some(entry) = rest.entry().filter(|_| names.len() < FOLDERS_TOLD_MAX) else { break };
+        if !names.iter().any(|name| name == entry.folder) {
+            names.push(entry.folder.to_owned());
+        }
+    }
+    names
 }
 
 /// The window that `file` begins with, and its bytes without the zeros behind it; `None`: there is no whole one.
 fn decode(file: &[u8]) -> Option<(Window<'_>, usize)> {
-    let mut head = Reader(file);
-    if head.array()? != MAGIC {
-        return None;
-    }
+    let id = head_of(file)?;
+    let mut head = Reader(file.get(MAGIC.len()..)?);
     let crc = u32::from_be_bytes(head.array()?);
     let bytes = u32::from_be_bytes(head.array()?) as usize;
     let covered = file.get(COVERAGE_START..bytes)?;
     if crc32c::crc32c(covered) != crc {
         return None;
     }
-    let mut rest = Reader(covered.get(4..)?);
-    let id = WindowId {
-        generation: u64::from_be_bytes(rest.array()?),
-        sequence: u64::from_be_bytes(rest.array()?),
-    };
+    let mut rest = Reader(covered.get(HEADER_BYTES - COVERAGE_START - 4..)?);
     let entry_count = u32::from_be_bytes(rest.array()?);
     let mut heads = Vec::new();
     for _ in 0..entry_count {
@@ -169,7 +274,7 @@ fn decode(file: &[u8]) -> Option<(Window<'_>, usize)> {
     }
     let entries: Option<Vec<_>> =
         heads.into_iter().map(|entry| Some((entry, rest.take(entry.bytes as usize)?))).collect();
-    Some((Window { id, entries: entries? }, bytes))
+    Some((Window { id, entries: entries?, damage: Vec::new() }, bytes))
 }
 
 /// Bytes that are taken from the front.
@@ -222,8 +327,12 @@ mod tests {
     }
 
     fn bytes_of(generation: u64, sequence: u64) -> Vec<u8> {
+        bytes_of_placed(generation, sequence, 0)
+    }
+
+    fn bytes_of_placed(generation: u64, sequence: u64, place: u16) -> Vec<u8> {
         let (entries, payload) = sample(sequence);
-        let mut bytes = encode_head(WindowId { generation, sequence }, &entries, &payload);
+        let mut bytes = encode_head(WindowId { generation, sequence, place }, &entries, &payload);
         payload.iter().for_each(|part| bytes.extend_from_slice(part));
         bytes.resize(padded_bytes(&entries) as usize, 0);
         bytes
@@ -308,6 +417,65 @@ mod tests {
         assert_eq!(sequences(&[file_of(7, 1..4), bytes_of(7, 4)].concat()), [1, 2, 3, 4]);
     }
 
+    /// What is found of windows of these sequences and places once some of them do not hold: the sequences, and how many before
+    /// each were acknowledged.
+    fn found(windows_of: &[(u64, u16)], broken: &[u64]) -> Vec<(u64, u64)> {
+        let mut file = Vec::new();
+        for (sequence, place) in windows_of {
+            let at = file.len();
+            file.extend(bytes_of_placed(7, *sequence, *place));
+            if broken.contains(sequence) {
+                file[at + HEADER_BYTES + ENTRY_BYTES..][..8].fill(0xee);
+            }
+        }
+        windows(&file, true)
+            .map(|window| (window.id.sequence, window.damage.iter().map(|damage| damage.windows).sum()))
+            .collect()
+    }
+
+    #[test]
+    fn a_window_that_does_not_hold_was_acknowledged_if_one_of_a_later_lot_follows() {
+        let lots = [(11, 0), (12, 0), (13, 1), (14, 2), (15, 0)];
+        assert_eq!(found(&lots, &[]), [(11, 0), (12, 0), (13, 0), (14, 0), (15, 0)]);
+        // 15 was begun once 12 to 14 were durable, which were written at the same time.
+        assert_eq!(found(&lots, &[12]), [(11, 0), (13, 0), (14, 0), (15, 1)]);
+        assert_eq!(found(&lots, &[12, 14]), [(11, 0), (13, 0), (15, 2)]);
+        assert_eq!(found(&lots, &[15]), [(11, 0), (12, 0), (13, 0), (14, 0)]);
+        assert_eq!(found(&lots, &[14]), [(11, 0), (12, 0), (13, 0), (15, 1)]);
+        assert_eq!(found(&lots, &[12, 13, 14]), [(11, 0), (15, 3)]);
+        assert_eq!(found(&lots[..4], &[12]), [(11, 0), (13, 0), (14, 0)]);
+        assert_eq!(found(&lots[..4], &[13]), [(11, 0), (12, 0), (14, 0)]);
+        assert_eq!(found(&lots, &[11]), [(12, 1), (13, 0), (14, 0), (15, 0)]);
+        assert_eq!(found(&lots, &[11, 12]), [(13, 2), (14, 0), (15, 0)]);
+    }
+
+    #[test]
+    fn damage_is_told_with_its_place_and_the_folders_that_can_be_read() {
+        let mut file = file_of(7, 40..43);
+        let (start, end) = (bytes_of(7, 40).len(), file_of(7, 40..42).len());
+        file[start + 200..start + 300].fill(1);
+        let damage = windows(&file, true).find_map(|mut window| window.damage.pop()).unwrap();
+        assert_eq!(
+            (damage.position.0, damage.bytes, damage.windows),
+            (start as u64, (end - start) as u64, 1)
+        );
+        let names: Vec<_> = sample(41).0.iter().map(|entry| entry.folder.to_owned()).collect();
+        assert_eq!(damage.folders, names);
+    }
+
+    #[test]
+    fn behind_a_torn_first_window_nothing_of_an_earlier_round_is_found() {
+        let old = file_of(7, 1..9);
+        let new = bytes_of(7, 30);
+        let mut file = old.clone();
+        file[..SECTOR_BYTES].copy_from_slice(&new[..SECTOR_BYTES]);
+        assert_eq!(sequences(&file), [0; 0]);
+        assert_eq!(damaged_beginning(&file), None);
+        file[..SECTOR_BYTES].fill(3);
+        assert_eq!(sequences(&file), [0; 0]);
+        assert!(damaged_beginning(&file).is_some());
+    }
+
     #[test]
     fn a_void_first_block_empties_the_file() {
         let mut file = file_of(7, 1..9);
@@ -318,7 +486,7 @@ mod tests {
     #[test]
     fn lengths_and_counts_that_the_window_does_not_have_are_refused() {
         let (entries, payload) = sample(3);
-        let mut bytes = encode_head(WindowId { generation: 1, sequence: 3 }, &entries, &payload);
+        let mut bytes = encode_head(WindowId { generation: 1, sequence: 3, place: 0 }, &entries, &payload);
         payload.iter().for_each(|part| bytes.extend_from_slice(part));
         let fields = [(12, 4), (32, 4), (HEADER_BYTES + 32, 4), (HEADER_BYTES + 36, 2)];
         for (at, size) in fields {

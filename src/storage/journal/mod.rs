@@ -117,7 +117,7 @@ impl<R: Runtime> Journal<R> {
     pub async fn open(runtime: R, folder: &Path, unit_bytes: u64) -> Result<Journal<R>, Trouble> {
         assert!(unit_bytes.is_multiple_of(BLOCK_BYTES) && unit_bytes > 0, "{unit_bytes} bytes are no blocks");
         let units = Units::find(&runtime, folder, unit_bytes).await?;
-        let next_id = WindowId { generation: runtime.random(), sequence: 0 };
+        let next_id = WindowId { generation: runtime.random(), sequence: 0, place: 0 };
         if let Err(trouble) = runtime.begin_witness(folder, next_id.generation) {
             tracing::debug!(%trouble, "after a kill the journal will be replayed");
         }
@@ -144,6 +144,8 @@ impl<R: Runtime> Journal<R> {
     /// Begins a commit window.
     pub fn begin_window(&self) -> JournalWindow<R> {
         self.0.units.borrow_mut().begin_window();
+        // All that was written before has ended.
+        self.0.next_id.set(self.0.next_id.get().first_of_lot());
         JournalWindow(self.clone())
     }
 

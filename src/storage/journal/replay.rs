@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use super::SYNCED_SINGLY_MAX;
-use super::format::{self, BLOCK_BYTES, Entry};
+use super::format::{self, BLOCK_BYTES, Damage, Entry};
 use super::units::make_void;
-use crate::base::{Map, Offset, Position, Set, ShardId, TopicId, Trouble};
+use crate::base::{Map, Offset, Position, Set, ShardId, TimestampMs, TopicId, Trouble};
 use crate::runtime::{Crossing, File, Mistake, Open, Runtime};
 use crate::storage::format::PartitionMetadata;
-use crate::storage::names::{FileKind, PARTITION_METADATA, parse_journal_file_name};
+use crate::storage::names::{
+    FileKind, PARTITION_METADATA, damaged_journal_file_name, parse_damaged_journal_file_name,
+    parse_journal_file_name,
+};
 use crate::storage::small_file::{read_text, remove_if_there};
 
 /// Segments that are open at a time.
@@ -19,6 +22,9 @@ const SEGMENTS_OPEN_MAX: usize = 512;
 
 /// What is left of the disk to the start itself, which has records of its own to write.
 const ROOM_LEFT_BYTES: u64 = 1024 * 1024;
+
+/// Damaged files that are kept; the oldest go.
+const DAMAGED_FILES_MAX: usize = 4;
 
 /// What was found in the journals of a data folder.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -31,6 +37,8 @@ pub struct Replayed {
     pub witnessed: u64,
     /// Entries of partitions and segments that are gone.
     pub skipped: u64,
+    /// Files in which the disk has damaged what was acknowledged.
+    pub damaged_files: u64,
     pub without_room: WithoutRoom,
 }
 
@@ -47,7 +55,8 @@ pub struct WithoutRoom {
 /// Writes all that stands in the journals of the data folder to where it belongs, syncs it, and only then empties the journals.
 /// After a mere kill it stands there already, if every shard's witness says so; then it is only synced.
 /// All of them, whatever shards there are now; files of shards from `shard_count` on are removed. What has no room in the
-/// segments stays in the journals. Stopped half-way, it is to be called again. To be called before any log of the folder is
+/// segments stays in the journals. A file in which acknowledged windows are damaged is replayed as far as it is sound, told of,
+/// and kept under another name. Stopped half-way, it is to be called again. To be called before any log of the folder is
 /// opened.
 /// After an error the journals are as they were, and nothing in the folder may be used.
 pub async fn replay<R: Runtime>(runtime: &R, folder: &Path, shard_count: u16) -> Result<Replayed, Trouble> {
@@ -73,16 +82,48 @@ pub async fn replay<R: Runtime>(runtime: &R, folder: &Path, shard_count: u16) ->
     if replay.done.witnessed > 0 {
         runtime.crossed(Crossing::JournalWitnessed);
     }
-    for path in written {
-        make_void(&runtime.open(path, Open::Durable).await?).await?;
-    }
     let without_room = &replay.done.without_room.files;
     for (shard, path) in &files {
+        let unit = written.iter().find(|unit| unit.path == path);
+        if unit.is_some_and(|unit| unit.is_damaged) {
+            set_aside(runtime, folder, path).await?;
+            continue;
+        }
+        if unit.is_some() {
+            make_void(&runtime.open(path, Open::Durable).await?).await?;
+        }
         if shard.0 >= shard_count && !without_room.contains(path) {
             runtime.remove_file(path).await?;
         }
     }
+    if replay.done.damaged_files > 0 {
+        end_setting_aside(runtime, folder).await?;
+    }
     Ok(replay.done)
+}
+
+/// Gives a damaged file of a journal a name under which it is not replayed again, nor written over. To be followed by
+/// `end_setting_aside`.
+async fn set_aside<R: Runtime>(runtime: &R, folder: &Path, path: &Path) -> Result<(), Trouble> {
+    let name = path.file_name().and_then(|name| name.to_str()).and_then(parse_journal_file_name);
+    let (shard, number) = name.expect("it was found by its name");
+    let aside = folder.join(damaged_journal_file_name(shard, number, runtime.wall_clock()));
+    runtime.rename(path, &aside).await
+}
+
+/// Makes the names of damaged files durable, before logs are written to that the files have entries of. The oldest that are too
+/// many go.
+async fn end_setting_aside<R: Runtime>(runtime: &R, folder: &Path) -> Result<(), Trouble> {
+    let entries = runtime.list_folder(folder).await?;
+    let mut kept: Vec<(TimestampMs, &str)> = entries
+        .iter()
+        .filter_map(|entry| Some((parse_damaged_journal_file_name(&entry.name)?, entry.name.as_str())))
+        .collect();
+    kept.sort();
+    for (_, name) in kept.iter().rev().skip(DAMAGED_FILES_MAX) {
+        runtime.remove_file(&folder.join(name)).await?;
+    }
+    runtime.sync_folder(folder).await
 }
 
 /// Writes what had no room before to the segments of those of `folders` whose logs nobody has opened, and nobody moves away
@@ -98,7 +139,7 @@ pub async fn replay_rest<R: Runtime>(
     for path in files {
         if let Some((file, bytes)) = read_unit(runtime, path).await? {
             replay.first_unit.get_or_insert(file);
-            if !replay.unit(&bytes).await? {
+            if !replay.unit(path, &bytes).await?.has_room {
                 return Ok(false);
             }
         }
@@ -107,14 +148,32 @@ pub async fn replay_rest<R: Runtime>(
     Ok(true)
 }
 
-/// Removes files of the journals once all that they hold stands in synced segments. Void first: a power cut may bring their
-/// names back.
-pub async fn remove_replayed<R: Runtime>(runtime: &R, files: &[PathBuf]) -> Result<(), Trouble> {
+/// Removes files of the journals once all that they hold stands in synced segments, but keeps the damaged ones. Void first: a
+/// power cut may bring their names back.
+pub async fn remove_replayed<R: Runtime>(
+    runtime: &R,
+    folder: &Path,
+    files: &[PathBuf],
+) -> Result<(), Trouble> {
+    let mut is_any_damaged = false;
     for path in files {
-        make_void(&runtime.open(path, Open::Durable).await?).await?;
-        remove_if_there(runtime, path).await?;
+        let content = read_unit(runtime, path).await?;
+        let is_damaged = content.is_some_and(|(_, bytes)| {
+            format::damaged_beginning(&bytes).is_some()
+                || format::windows(&bytes, true).any(|window| !window.damage.is_empty())
+        });
+        if is_damaged {
+            set_aside(runtime, folder, path).await?;
+            is_any_damaged = true;
+        } else {
+            make_void(&runtime.open(path, Open::Durable).await?).await?;
+            remove_if_there(runtime, path).await?;
+        }
     }
-    Ok(())
+    match is_any_damaged {
+        true => end_setting_aside(runtime, folder).await,
+        false => Ok(()),
+    }
 }
 
 /// The generations whose entries stand in their segments. None unless the witnesses of all the shards agree: a shard's sync
@@ -136,6 +195,19 @@ async fn read_unit<R: Runtime>(runtime: &R, path: &Path) -> Result<Option<(R::Fi
     let bytes = usize::try_from(file.bytes()?).expect("a journal's file fits the memory");
     let bytes = file.read_cold(Position(0), bytes).await?;
     Ok(Some((file, bytes)))
+}
+
+/// One file of the journals that all of is written.
+struct WrittenUnit<'a> {
+    path: &'a Path,
+    is_damaged: bool,
+}
+
+/// How it went with one file.
+struct UnitOutcome {
+    /// `false`: some of its entries have none.
+    has_room: bool,
+    is_damaged: bool,
 }
 
 struct Replay<'a, R: Runtime> {
@@ -180,13 +252,15 @@ impl<'a, R: Runtime> Replay<'a, R> {
 
     /// Sees to it that everything in these files of journals is durable in its segments, but for what has no room; gives those
     /// that are not void and whose entries are all durable.
-    async fn files<'f>(&mut self, files: &'f [(ShardId, PathBuf)]) -> Result<Vec<&'f Path>, Trouble> {
+    async fn files<'f>(&mut self, files: &'f [(ShardId, PathBuf)]) -> Result<Vec<WrittenUnit<'f>>, Trouble> {
         let mut done = Vec::new();
         for (_, path) in files {
             if let Some((file, bytes)) = read_unit(self.runtime, path).await? {
                 self.first_unit.get_or_insert(file);
-                match self.unit(&bytes).await? {
-                    true => done.push(path.as_path()),
+                let UnitOutcome { has_room, is_damaged } = self.unit(path, &bytes).await?;
+                self.done.damaged_files += u64::from(is_damaged);
+                match has_room {
+                    true => done.push(WrittenUnit { path, is_damaged }),
                     false => self.done.without_room.files.push(path.clone()),
                 }
             }
@@ -195,13 +269,23 @@ impl<'a, R: Runtime> Replay<'a, R> {
         Ok(done)
     }
 
-    /// Writes the entries of one file to their segments; `false`: some have no room.
-    async fn unit(&mut self, unit: &Bytes) -> Result<bool, Trouble> {
+    /// Writes the entries of one file to their segments. Behind damage, too: every entry has a place of its own, and a log whose
+    /// segment lacks what stood before ends there.
+    async fn unit(&mut self, path: &Path, unit: &Bytes) -> Result<UnitOutcome, Trouble> {
         let compares_generation = !self.runtime.makes(Mistake::GenerationUnchecked);
-        let mut has_room = true;
+        let (mut has_room, mut is_damaged) = (true, false);
+        // After a mere kill nothing is lost with it.
+        if let Some(damage) = format::damaged_beginning(unit).filter(|_| self.witnessed.is_empty()) {
+            self.tell(path, &damage);
+            is_damaged = true;
+        }
         for window in format::windows(unit, compares_generation) {
             self.done.windows += 1;
             let is_witnessed = self.witnessed.contains(&window.id.generation);
+            for damage in window.damage.iter().filter(|_| !is_witnessed) {
+                self.tell(path, damage);
+                is_damaged = true;
+            }
             for (entry, bytes) in window.entries {
                 if self.folders.is_some_and(|folders| !folders.contains(entry.folder)) {
                     continue;
@@ -228,7 +312,18 @@ impl<'a, R: Runtime> Replay<'a, R> {
             }
             self.runtime.yield_now().await;
         }
-        Ok(has_room)
+        Ok(UnitOutcome { has_room, is_damaged })
+    }
+
+    /// Says once, at the start, what is damaged; of no use where only the rest is written.
+    fn tell(&self, path: &Path, damage: &Damage) {
+        if self.folders.is_none() {
+            tracing::error!(
+                file = %path.display(), position = %damage.position, bytes = damage.bytes,
+                windows_at_least = damage.windows, folders = ?damage.folders,
+                "acknowledged records are damaged in the journal: what of them their segments do not hold is lost, with what stands behind it in the same partition; the file is kept as ….damaged-<time>"
+            );
+        }
     }
 
     /// Errors: the disk is full, or all but what is left to the start, and of a partition but the metadata log's nothing is written.

@@ -14,7 +14,7 @@ use crate::base::{Offset, ShardId, TopicId, Trouble};
 use crate::runtime::sim::{DiskFault, DiskOperation, SimMachine, SimRuntime, Simulation, seeds};
 use crate::runtime::{Lane, Runtime};
 
-const UNIT_BYTES: u64 = 16 * 1024;
+pub(super) const UNIT_BYTES: u64 = 16 * 1024;
 const LOGS: usize = 3;
 
 /// What was given to one log, and up to where it was said to be durable.
@@ -26,7 +26,7 @@ struct Written {
 
 type AllWritten = Rc<RefCell<Vec<Written>>>;
 
-fn folder(number: usize) -> PathBuf {
+pub(super) fn folder(number: usize) -> PathBuf {
     Path::new("/data").join(format!("log-{number}"))
 }
 
@@ -34,7 +34,7 @@ fn topic(number: usize) -> TopicId {
     TopicId(uuid::Uuid::from_u128(number as u128 + 7))
 }
 
-async fn create_numbered(runtime: &SimRuntime, number: usize) -> Log<SimRuntime> {
+pub(super) async fn create_numbered(runtime: &SimRuntime, number: usize) -> Log<SimRuntime> {
     runtime.create_folder(Path::new("/data")).await.unwrap();
     runtime.sync_folder(Path::new("/")).await.unwrap();
     let files = OpenFiles::new(runtime.clone(), 4);
@@ -42,18 +42,18 @@ async fn create_numbered(runtime: &SimRuntime, number: usize) -> Log<SimRuntime>
     Log::create(runtime.clone(), files, &folder, topic, Offset::ZERO, small(6000)).await.unwrap()
 }
 
-async fn open_numbered(runtime: &SimRuntime, number: usize) -> (Log<SimRuntime>, OpenedLog) {
+pub(super) async fn open_numbered(runtime: &SimRuntime, number: usize) -> (Log<SimRuntime>, OpenedLog) {
     let files = OpenFiles::new(runtime.clone(), 4);
     let (folder, topic) = (folder(number), topic(number));
     Log::open(runtime.clone(), files, &folder, topic, small(6000), UNCLEAN, |_| {}).await.unwrap()
 }
 
-async fn open_journal(runtime: &SimRuntime) -> Journal<SimRuntime> {
+pub(super) async fn open_journal(runtime: &SimRuntime) -> Journal<SimRuntime> {
     Journal::open(runtime.clone(), Path::new("/data"), UNIT_BYTES).await.unwrap()
 }
 
 /// One commit window, as a shard runs it; gives how many of the logs went through the journal.
-async fn commit(
+pub(super) async fn commit(
     journal: &Journal<SimRuntime>,
     shares: &[(&Log<SimRuntime>, Vec<LogBatch>)],
 ) -> Result<usize, Trouble> {
@@ -83,7 +83,7 @@ async fn commit(
 }
 
 /// A file for the first unit is made in the background once it is missed.
-async fn wait_for_a_file(
+pub(super) async fn wait_for_a_file(
     runtime: &SimRuntime,
     journal: &Journal<SimRuntime>,
     log: &Log<SimRuntime>,
@@ -150,7 +150,7 @@ async fn start_again(runtime: SimRuntime, all: AllWritten) -> (Journal<SimRuntim
     (open_journal(&runtime).await, logs)
 }
 
-fn journal_files(machine: &SimMachine) -> Vec<PathBuf> {
+pub(super) fn journal_files(machine: &SimMachine) -> Vec<PathBuf> {
     let names = machine.disk().names("/data").into_iter();
     names.filter(|name| name.ends_with(".journal")).map(|name| Path::new("/data").join(name)).collect()
 }
@@ -385,13 +385,13 @@ fn journaled(simulation: &Simulation, machine: &SimMachine) -> (Journal<SimRunti
     })
 }
 
-fn replayed(simulation: &Simulation, machine: &SimMachine) -> ReplayedJournals {
+pub(super) fn replayed(simulation: &Simulation, machine: &SimMachine) -> ReplayedJournals {
     machine.run(simulation, |runtime| async move {
         replay_journals(&runtime, Path::new("/data"), 1).await.unwrap()
     })
 }
 
-fn holds(simulation: &Simulation, machine: &SimMachine, model: Model) {
+pub(super) fn holds(simulation: &Simulation, machine: &SimMachine, model: Model) {
     machine.run(simulation, |runtime| async move {
         let (log, _) = open_numbered(&runtime, 0).await;
         compare(&log, &model, &Dice::new(&runtime)).await;
@@ -549,7 +549,7 @@ fn what_has_no_room_in_its_segment_stays_in_the_journal_until_it_has() {
         let log = create_numbered(&runtime, 2).await;
         wait_for_a_file(&runtime, &journal, &log).await;
         assert!(replay_rest(&runtime, data, &files, &folders).await.unwrap());
-        remove_replayed(&runtime, &files).await.unwrap();
+        remove_replayed(&runtime, data, &files).await.unwrap();
         for (number, model) in models.iter().enumerate() {
             let (log, _) = open_numbered(&runtime, number).await;
             compare(&log, model, &Dice::new(&runtime)).await;

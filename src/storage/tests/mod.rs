@@ -6,6 +6,7 @@ mod crash;
 mod damage;
 mod folder;
 mod journal;
+mod journal_damage;
 mod kafka_folder;
 mod leftovers;
 mod lost_pages;
