@@ -12,6 +12,7 @@ pub struct Trouble {
     /// Where in the file, when that means something.
     pub position: Option<u64>,
     pub cause: io::Error,
+    is_of_sync: bool,
 }
 
 /// Linux's number for a machine, and for a process, without descriptors.
@@ -20,10 +21,15 @@ const EMFILE: i32 = 24;
 
 impl Trouble {
     pub fn new(operation: &'static str, place: impl AsRef<Path>, cause: io::Error) -> Trouble {
-        Trouble { operation, place: place.as_ref().to_path_buf(), position: None, cause }
+        Trouble { operation, place: place.as_ref().to_path_buf(), position: None, cause, is_of_sync: false }
     }
     pub fn at(operation: &'static str, place: impl AsRef<Path>, position: u64, cause: io::Error) -> Trouble {
-        Trouble { operation, place: place.as_ref().to_path_buf(), position: Some(position), cause }
+        let position = Some(position);
+        Trouble { operation, place: place.as_ref().to_path_buf(), position, cause, is_of_sync: false }
+    }
+    /// The same, met by a sync, or where one was to be and an earlier one has failed.
+    pub fn of_sync(self) -> Trouble {
+        Trouble { is_of_sync: true, ..self }
     }
     /// No space left on the device or in the quota.
     pub fn is_disk_full(&self) -> bool {
@@ -39,7 +45,7 @@ impl Trouble {
     }
     /// Something was to outlive a power cut, and nobody knows whether it does: never to be tried again on the same data.
     pub fn is_of_sync(&self) -> bool {
-        self.operation.starts_with("sync")
+        self.is_of_sync
     }
     pub fn is_not_found(&self) -> bool {
         self.cause.kind() == io::ErrorKind::NotFound
@@ -59,5 +65,18 @@ impl fmt::Display for Trouble {
 impl std::error::Error for Trouble {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.cause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_says_so_is_of_a_sync() {
+        let trouble = || Trouble::new("sync", "/data", io::ErrorKind::StorageFull.into());
+        assert!(!trouble().is_of_sync(), "what it is called does not matter");
+        assert!(trouble().of_sync().is_of_sync() && trouble().of_sync().is_shortage());
+        assert!(!Trouble::at("write", "/data", 7, io::ErrorKind::StorageFull.into()).is_of_sync());
     }
 }

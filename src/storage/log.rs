@@ -225,11 +225,10 @@ impl<R: Runtime> Log<R> {
     pub(super) fn check_online(&self, operation: &'static str) -> Result<(), Trouble> {
         match self.is_offline() {
             false => Ok(()),
-            true => Err(Trouble::new(
-                operation,
-                &self.0.folder,
-                io::Error::other("offline since an earlier write or sync failed"),
-            )),
+            true => {
+                let cause = io::Error::other("offline since an earlier write or sync failed");
+                Err(Trouble::new(operation, &self.0.folder, cause).of_sync())
+            }
         }
     }
 }

@@ -238,7 +238,7 @@ impl File for GlommioFile {
 
     async fn sync(&self) -> Result<(), Trouble> {
         let synced = self.0.shard.witness.watch(self.0.shard.ring.sync(self.descriptor())).await;
-        synced.map_err(|cause| self.trouble("sync", cause))
+        synced.map_err(|cause| self.trouble("sync", cause).of_sync())
     }
 
     async fn write_durable(&self, position: Position, buffers: &[Bytes]) -> Result<(), Trouble> {
@@ -269,7 +269,7 @@ impl File for GlommioFile {
             system_calls::sync(file.as_fd())
         });
         let synced = self.0.shard.witness.watch(synced).await;
-        synced.map_err(|cause| self.trouble("sync file system of", cause))
+        synced.map_err(|cause| self.trouble("sync file system of", cause).of_sync())
     }
 
     async fn truncate(&self, bytes: u64) -> Result<(), Trouble> {

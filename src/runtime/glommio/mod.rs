@@ -195,7 +195,7 @@ impl Runtime for GlommioRuntime {
                 Err(trouble) if trouble.is_out_of_descriptors() => {
                     self.sleep_until(self.now() + DESCRIPTOR_LOOK).await;
                 }
-                synced => return synced,
+                synced => return synced.map_err(Trouble::of_sync),
             }
         }
     }
@@ -208,7 +208,7 @@ impl Runtime for GlommioRuntime {
         let held: Vec<_> = files.iter().map(GlommioFile::hold).collect();
         let synced = self.0.blocking.run(move || shared_sync::sync(&held));
         let synced = self.0.witness.watch(synced).await;
-        synced.map_err(|(i, cause)| Trouble::new("sync", files[i].path(), cause))
+        synced.map_err(|(i, cause)| Trouble::new("sync", files[i].path(), cause).of_sync())
     }
 
     fn syncs_as_one(&self, folder: &Path) -> bool {

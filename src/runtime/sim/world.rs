@@ -297,6 +297,7 @@ impl World {
         let name = operation.name();
         result.map_err(|cause| match operation.has_position() {
             true => Trouble::at(name, path, position, cause),
+            false if operation.is_sync() => Trouble::new(name, path, cause).of_sync(),
             false => Trouble::new(name, path, cause),
         })
     }

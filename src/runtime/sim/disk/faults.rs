@@ -163,6 +163,10 @@ impl DiskOperation {
         }
     }
 
+    pub(in super::super) fn is_sync(self) -> bool {
+        matches!(self, DiskOperation::Sync | DiskOperation::SyncFileSystem | DiskOperation::SyncFolder)
+    }
+
     pub(in super::super) fn has_position(self) -> bool {
         use DiskOperation::{Read, ReadCold, Truncate, Write, WriteDurable};
         matches!(self, Read | ReadCold | Write | WriteDurable | Truncate)
