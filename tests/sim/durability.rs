@@ -225,3 +225,15 @@ fn a_failed_sync_that_no_append_waits_for_takes_the_folder_offline_too() {
         fail_a_sync_aside(simulation, fail(DiskOperation::SyncFolder, "/data", 1), delete);
     });
 }
+
+#[test]
+fn a_journal_file_whose_name_a_power_cut_may_take_takes_the_folder_offline() {
+    let fail = |machine: &SimMachine| {
+        machine.disk().fail_nth(DiskOperation::SyncFolder, "/data", 1, DiskFault::Error(libc::EIO));
+    };
+    // The first line was of a new partition; this one wants the journal, which has no file yet.
+    let want_a_file = async |client: &mut Client| {
+        assert_eq!(client.produce(TOPIC, 0, "a line").await.expect("it runs"), Answer::Done(1));
+    };
+    for_each_seed(5, |simulation| fail_a_sync_aside(simulation, fail, want_a_file));
+}

@@ -11,6 +11,7 @@
 mod ways;
 
 use std::cell::{Cell, RefCell};
+use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -311,7 +312,8 @@ async fn commit<R: Runtime>(
         }
     }
     drop(window);
-    retire_what_is_full(shard, journal);
+    run_aside(shard, journal.retiring());
+    run_aside(shard, journal.making_file());
     durable.extend(synced);
     durable
 }
@@ -327,15 +329,18 @@ fn note_ways<R: Runtime>(shard: &Shard<R>, journaled: usize, synced: usize, larg
     }
 }
 
-fn retire_what_is_full<R: Runtime>(shard: &Rc<Shard<R>>, journal: &Journal<R>) {
-    if let Some(retiring) = journal.retiring() {
-        let failing = shard.clone();
-        shard.runtime.spawn(Lane::Background, async move {
-            if let Err(trouble) = retiring.await {
-                failing.take_log_folder_offline(&trouble);
-            }
-        });
-    }
+/// What the journal wants done beside the windows that follow.
+fn run_aside<R: Runtime>(
+    shard: &Rc<Shard<R>>,
+    doing: Option<impl Future<Output = Result<(), Trouble>> + 'static>,
+) {
+    let Some(doing) = doing else { return };
+    let failing = shard.clone();
+    shard.runtime.spawn(Lane::Background, async move {
+        if let Err(trouble) = doing.await {
+            failing.take_log_folder_offline(&trouble);
+        }
+    });
 }
 
 /// Writes each share to its segments; gives those of which something was written. What meets a shortage is kept for a later

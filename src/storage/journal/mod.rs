@@ -186,7 +186,6 @@ impl<R: Runtime> Journal<R> {
             let place = units.reserve(bytes, self.0.unit_bytes);
             (units.current_number(), place)
         };
-        self.keep_files_ready();
         let place = place?;
         for part in parts {
             let log = &part.log.0;

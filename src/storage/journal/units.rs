@@ -1,6 +1,7 @@
 //! The files of a shard's journal: which is being written to, which wait for their segments to be synced, which are free.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::path::Path;
 use std::rc::Weak;
 
@@ -9,7 +10,7 @@ use bytes::Bytes;
 use super::format::{self, BLOCK_BYTES};
 use super::{FILES_MAX, Journal};
 use crate::base::{Position, Trouble};
-use crate::runtime::{File, Lane, Open, Runtime};
+use crate::runtime::{File, Open, Runtime};
 use crate::storage::log::Inner as LogInner;
 use crate::storage::names::{journal_file_name, parse_journal_file_name};
 use crate::storage::small_file::remove_if_there;
@@ -45,6 +46,8 @@ pub(super) struct Units<R: Runtime> {
     /// Files there are, and the one that is being made.
     file_count: usize,
     next_file: u64,
+    /// The last file that was free is in use.
+    wants_file: bool,
     is_making: bool,
     /// What further files may take of the disk.
     growth_bytes: u64,
@@ -64,6 +67,7 @@ impl<R: Runtime> Units<R> {
             next_unit: 0,
             file_count: 0,
             next_file: 0,
+            wants_file: false,
             is_making: false,
             growth_bytes: u64::MAX,
         };
@@ -92,7 +96,9 @@ impl<R: Runtime> Units<R> {
     pub(super) fn reserve(&mut self, bytes: u64, unit_bytes: u64) -> Option<(R::File, Position)> {
         let is_full = |unit: &Unit<R>| unit.end + bytes > unit_bytes || unit.logs.len() >= LOGS_OF_A_UNIT_MAX;
         if self.current.as_ref().is_none_or(is_full) {
-            let file = self.free.pop()?;
+            let file = self.free.pop();
+            self.wants_file = self.free.is_empty();
+            let file = file?;
             self.close_current();
             self.current = Some(Unit { number: self.next_unit, file, end: 0, logs: Vec::new() });
             self.next_unit += 1;
@@ -150,9 +156,10 @@ impl<R: Runtime> Units<R> {
         }
     }
 
-    /// A unit was retired, and its file can be written over.
+    /// A file is made, or its unit was retired and it can be written over.
     pub(super) fn add_free(&mut self, file: R::File) {
         self.free.push(file);
+        self.wants_file = false;
     }
 }
 
@@ -162,14 +169,15 @@ impl<R: Runtime> Journal<R> {
         self.0.units.borrow_mut().growth_bytes = bytes;
     }
 
-    /// Has another file made while none is free: the next unit should find one.
-    pub(super) fn keep_files_ready(&self) {
+    /// What is to be run in the background, if another file is to be made: none is free, and the next unit should find one. Where
+    /// there is no room for it, or no descriptor, windows go without. An error is one of a sync.
+    pub fn making_file(&self) -> Option<impl Future<Output = Result<(), Trouble>> + use<R>> {
         let number = {
             let mut units = self.0.units.borrow_mut();
             let units = &mut *units;
             let has_room = units.growth_bytes >= self.0.unit_bytes;
-            if !units.free.is_empty() || units.is_making || !has_room || units.file_count == FILES_MAX {
-                return;
+            if !units.wants_file || units.is_making || !has_room || units.file_count == FILES_MAX {
+                return None;
             }
             units.growth_bytes -= self.0.unit_bytes;
             units.is_making = true;
@@ -177,26 +185,29 @@ impl<R: Runtime> Journal<R> {
             units.next_file - 1
         };
         let journal = self.clone();
-        self.0.runtime.spawn(Lane::Background, async move {
+        Some(async move {
             let made = journal.make_file(number).await;
             let mut units = journal.0.units.borrow_mut();
             units.is_making = false;
             match made {
                 Ok(file) => {
                     units.file_count += 1;
-                    units.free.push(file);
+                    units.add_free(file);
+                    Ok(())
                 }
+                Err(trouble) if trouble.is_of_sync() => Err(trouble),
                 Err(trouble) => {
                     units.growth_bytes = 0;
                     drop(units);
                     tracing::warn!(%trouble, "the journal gets no further file for now: commit windows sync each segment where none is free");
+                    Ok(())
                 }
             }
-        });
+        })
     }
 
     /// Makes a file of zeros that are really written, so that writing it over changes nothing but its bytes. A file that a kill has
-    /// left half made is of another size, and removed by the next start.
+    /// left half made is of another size, and removed by the next start. Not to be used unless its name is durable.
     async fn make_file(&self, number: u64) -> Result<R::File, Trouble> {
         let runtime = &self.0.runtime;
         let path = self.0.folder.join(journal_file_name(runtime.shard(), number));

@@ -79,6 +79,9 @@ pub(super) async fn commit(
         None => journaling.await?,
     }
     placed[..taken].iter().for_each(|(log, ..)| log.durable_up_to(log.log_end_offset()));
+    if let (Some(making), Some((log, _))) = (journal.making_file(), shares.first()) {
+        log.0.runtime.spawn(Lane::Background, async move { drop(making.await) });
+    }
     Ok(taken)
 }
 
