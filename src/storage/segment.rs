@@ -246,8 +246,11 @@ impl<R: Runtime> Segment<R> {
         self.write_indexes(files).await
     }
 
-    /// Makes the indexes outlive a power cut.
+    /// Makes the indexes outlive a power cut, of a segment that gets no more batches.
     pub(super) async fn sync_indexes(&self, files: &OpenFiles<R>) -> Result<(), Trouble> {
+        if self.offsets.has_pending() || self.times.has_pending() {
+            self.write_indexes(files).await?;
+        }
         self.index_file(files, &self.offsets, FileKind::OffsetIndex, Open::Write).await?.sync().await?;
         self.index_file(files, &self.times, FileKind::TimeIndex, Open::Write).await?.sync().await
     }

@@ -147,6 +147,10 @@ impl<F: File, E: IndexEntry> SparseIndex<F, E> {
         self.written_entries.get() > 0
     }
 
+    pub(super) fn has_pending(&self) -> bool {
+        !self.pending.borrow().is_empty()
+    }
+
     /// Adds many entries in memory.
     pub(super) fn extend(&self, entries: Vec<E>) {
         if let Some(last) = entries.last() {

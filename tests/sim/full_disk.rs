@@ -261,6 +261,86 @@ fn a_start_on_a_full_disk_serves_what_the_journals_hold_once_there_is_room() {
     assert!(waited.get() > 0, "every start had room");
 }
 
+#[test]
+fn a_start_that_cannot_write_an_index_serves_all_the_same() {
+    let settings = [("onrush.disk.reserve.bytes", "0")];
+    for_each_seed(5, |simulation| {
+        let machine = simulation.machine("broker");
+        let (runtime, disk) = (simulation.client(), machine.disk());
+        let _killed = SimBroker::start(&machine, 2, &settings);
+        let kept: Vec<String> = (0..20).map(line).collect();
+        simulation.block_on(async {
+            let mut client = connect(&runtime, &machine, KEPT).await;
+            for number in 0..40 {
+                let topic = format!("{DELETED}-{number}");
+                while client.partitions_with_leader(&topic).await.expect("the broker runs") < 1 {}
+            }
+            for (offset, line) in kept.iter().enumerate() {
+                assert_eq!(produce(&mut client, KEPT, line).await, Answer::Done(offset as i64));
+                pause(&runtime, 100).await;
+            }
+        });
+        machine.crash();
+        for folder in ["__cluster_metadata-0", "kept-0"] {
+            for suffix in [".index", ".timeindex"] {
+                for name in disk.names(format!("/data/{folder}")) {
+                    if name.ends_with(suffix) {
+                        let path = format!("{folder}/{name}");
+                        disk.fail_from(DiskOperation::Write, &path, 1, DiskFault::Error(libc::ENOSPC));
+                    }
+                }
+                let path = format!("{folder}/00000000000000000000{suffix}");
+                disk.fail_from(DiskOperation::Open, &path, 1, DiskFault::Error(libc::ENOSPC));
+            }
+        }
+        let broker = SimBroker::start(&machine, 1, &settings);
+        simulation.block_on(async {
+            let mut client = connect(&runtime, &machine, KEPT).await;
+            assert_eq!(read_all(&mut client, KEPT).await, kept);
+            assert_eq!(produce(&mut client, KEPT, "more").await, Answer::Done(20));
+        });
+        disk.heal();
+        simulation.block_on(async {
+            let mut client = connect(&runtime, &machine, KEPT).await;
+            pause(&runtime, 1_000).await;
+            assert_eq!(produce(&mut client, KEPT, "more").await, Answer::Done(21));
+            pause(&runtime, 1_000).await;
+        });
+        broker.stop(simulation).expect("what waited in memory is written");
+        let broker = SimBroker::start(&machine, 2, &settings);
+        simulation.block_on(async {
+            let lines = read_all(&mut connect(&runtime, &machine, KEPT).await, KEPT).await;
+            assert_eq!((&lines[..20], lines.len()), (&kept[..], 22));
+        });
+        broker.stop(simulation).expect("it stops");
+    });
+}
+
+#[test]
+fn a_start_without_any_room_waits_for_it() {
+    let settings = [("onrush.disk.reserve.bytes", "0")];
+    for_each_seed(5, |simulation| {
+        let machine = simulation.machine("broker");
+        let (runtime, disk) = (simulation.client(), machine.disk());
+        let _killed = SimBroker::start(&machine, 2, &settings);
+        simulation.block_on(async {
+            let mut client = connect(&runtime, &machine, KEPT).await;
+            assert_eq!(produce(&mut client, KEPT, "before").await, Answer::Done(0));
+        });
+        machine.kill();
+        disk.set_capacity(disk.used_bytes());
+        let broker = SimBroker::start(&machine, 1, &settings);
+        simulation.run_for(Duration::from_secs(10));
+        disk.set_capacity(u64::MAX);
+        simulation.block_on(async {
+            let mut client = connect(&runtime, &machine, KEPT).await;
+            assert_eq!(read_all(&mut client, KEPT).await, ["before"]);
+            assert_eq!(produce(&mut client, KEPT, "after").await, Answer::Done(1));
+        });
+        broker.stop(simulation).expect("a disk that was full is no trouble");
+    });
+}
+
 /// Appends and rolls that find no descriptor are no trouble of the disk.
 #[test]
 fn appends_that_find_no_descriptor_wait_and_lose_nothing() {

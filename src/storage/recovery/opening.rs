@@ -292,7 +292,13 @@ impl<R: Runtime> Opening<'_, R> {
         }
         let end = ScanEnd { next_offset: scanned.next_offset, is_torn: scanned.torn.is_some() };
         segment.take_over(scanned);
-        segment.write_indexes(files).await?;
+        match segment.write_indexes(files).await {
+            // The entries wait on in memory, and are written with later ones, or before they are synced.
+            Err(trouble) if trouble.is_disk_full() => {
+                tracing::warn!(%trouble, "no room for an index, which is held in memory until there is");
+            }
+            written => written?,
+        }
         if next.is_some() {
             // The next producer snapshot says that they are synced.
             self.log.0.unsynced_indexes.borrow_mut().push(segment.clone());
