@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::Shard;
+use super::delete_records::has_snapshot_from;
 use super::kept_offsets::KeptOffset;
 use super::replica::{Opening, Replica};
 use crate::base::{Map, Offset, ProducerId, Trouble};
@@ -149,6 +150,11 @@ impl<R: Runtime> Shard<R> {
         limits: CompactionLimits,
     ) -> Result<Compacted, CompactTrouble> {
         let log = replica.log.get().expect("what is planned is open");
+        // A start that replays what compaction has left would miss batches whose producers have written since, and take gaps for a torn end
+        // once the topic is not compacted any more.
+        if !has_snapshot_from(replica, log, plan.end).await? {
+            return Err(CompactTrouble::Unwanted);
+        }
         let order = CompactionOrder {
             first_dirty: plan.first_dirty,
             end: plan.end,

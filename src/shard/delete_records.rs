@@ -64,7 +64,7 @@ impl<R: Runtime> Shard<R> {
 }
 
 /// Sees to a producer snapshot at `offset` or above; `false`: it will be there once what is being written is durable.
-async fn has_snapshot_from<R: Runtime>(
+pub(super) async fn has_snapshot_from<R: Runtime>(
     replica: &Replica<R>,
     log: &Log<R>,
     offset: Offset,

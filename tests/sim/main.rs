@@ -6,6 +6,7 @@ mod answers;
 mod broker;
 mod client;
 mod clock_jumps;
+mod compacted_producers;
 mod crash;
 mod decisions;
 mod deletions;
