@@ -42,7 +42,6 @@ macro_rules! conformance_tests {
             opening_minds_whether_the_file_is_there
             names_are_listed_renamed_and_removed
             a_cut_file_is_shorter_and_grows_with_zeroes
-            reserving_blocks_leaves_the_length
             a_durable_write_is_there_with_zeros_behind_it
             durable_writes_end_in_any_order_beside_other_work
             durable_writes_end_however_many_are_begun_at_once
@@ -227,13 +226,6 @@ pub async fn a_cut_file_is_shorter_and_grows_with_zeroes<R: Runtime, D: Dialer>(
     file.write_at(Position(6_000), &[content.slice(..10)]).await.unwrap();
     assert_eq!(file.read_at(Position(5_000), 1).await.unwrap(), content[5_000..5_001]);
     assert_eq!(file.read_at(Position(5_001), 999).await.unwrap(), vec![0; 999]);
-}
-
-pub async fn reserving_blocks_leaves_the_length<R: Runtime, D: Dialer>(runtime: R, folder: PathBuf, _: D) {
-    let file = file_with(&runtime, &folder.join("file"), &pattern(6, 100)).await;
-    file.preallocate(1024 * 1024).await.unwrap();
-    assert_eq!(file.bytes().unwrap(), 100);
-    assert_eq!(file.read_at(Position(0), 1000).await.unwrap(), pattern(6, 100));
 }
 
 pub async fn a_cold_read_equals_a_warm_one_at_any_offset<R: Runtime, D: Dialer>(

@@ -197,8 +197,6 @@ pub trait File: Clone + 'static {
     fn truncate(&self, bytes: u64) -> impl Future<Output = Result<(), Trouble>>;
     /// Says that the file was last written to at `modified`, by the wall clock, until it is written to again.
     fn set_modified(&self, modified: TimestampMs) -> impl Future<Output = Result<(), Trouble>>;
-    /// Reserves blocks for `[0, bytes)` without changing the length; a hint, silently without effect where not supported.
-    fn preallocate(&self, bytes: u64) -> impl Future<Output = Result<(), Trouble>>;
     /// Whether all of the range is in the page cache, so that sending it does not wait for the disk.
     fn is_resident(&self, position: Position, bytes: u64) -> bool;
     fn share(&self) -> Result<Self::Shared, Trouble>;

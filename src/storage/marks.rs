@@ -40,9 +40,4 @@ impl Marks {
             mark.segment = Offset::NONE;
         }
     }
-
-    /// Forgets everything: the log was cut.
-    pub(super) fn clear(&mut self) {
-        *self = Marks::new();
-    }
 }

@@ -1,17 +1,16 @@
-//! What takes segments out of a log: a later log start, and cutting its end.
+//! What takes segments out of a log: a later log start, and an end that a start finds torn.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::log::{Inner, Log};
+use super::log::Log;
 use super::names::{DELETED, FileKind, with_suffix};
-use super::scan::{ScanRules, Scanned, scan_segment};
 use super::segment::Segment;
 use super::small_file::remove_if_there;
 use crate::base::{Offset, Trouble};
-use crate::runtime::{File, Lane, Open, Runtime};
+use crate::runtime::{Lane, Runtime};
 
 impl<R: Runtime> Log<R> {
     /// Base offset of the segment that the log begins with once it starts at `log_start_offset`; `None`: none is to be retired.
@@ -74,55 +73,6 @@ impl<R: Runtime> Log<R> {
                 runtime.yield_now().await;
             }
         });
-    }
-
-    /// Cuts the log so that it ends at `offset` or, when that falls inside a batch, before that batch; returns the new end.
-    /// Only before anybody was given bytes of it, and not beside an append. Durable on return.
-    pub async fn truncate_to(&self, offset: Offset) -> Result<Offset, Trouble> {
-        self.check_online("truncate")?;
-        let cut = self.truncate_files(offset).await;
-        if cut.is_err() {
-            self.take_offline();
-        }
-        cut
-    }
-
-    async fn truncate_files(&self, offset: Offset) -> Result<Offset, Trouble> {
-        let Inner { runtime, files, folder, .. } = &*self.0;
-        if offset >= self.log_end_offset() {
-            return Ok(self.log_end_offset());
-        }
-        self.drain().await?;
-        self.0.marks.borrow_mut().clear();
-        let mut snapshots = self.0.snapshots.take();
-        for beyond in snapshots.extract_if(.., |snapshot| *snapshot > offset) {
-            remove_if_there(runtime, &FileKind::ProducerSnapshot.path(folder, beyond)).await?;
-        }
-        self.0.snapshots.replace(snapshots);
-        self.drop_segments_after(offset.max(self.log_start_offset())).await?;
-        let active = self.active();
-        // It may have been opened for reading only.
-        files.close(&active.log);
-        let file = active.log_file(files, Open::Write).await?;
-        let rules = ScanRules {
-            base_offset: active.base_offset,
-            // Batches that reach beyond it are taken for torn.
-            next_base_offset: Some(offset),
-            synced_below: Offset::NONE,
-            gaps_allowed: true,
-            index_interval_bytes: self.settings().index_interval_bytes,
-        };
-        let scanned =
-            scan_segment(runtime, &file, rules, Scanned::nothing(rules.base_offset), |_, _| {}).await?;
-        let end = scanned.next_offset;
-        file.truncate(scanned.bytes).await?;
-        file.sync().await?;
-        active.take_over(scanned);
-        active.write_indexes(files).await?;
-        self.cut_transaction_index(active.base_offset, end).await?;
-        runtime.sync_folder(folder).await?;
-        self.set_ends(end);
-        Ok(end)
     }
 
     /// Removes the segments whose base offset is above `offset`, and returns their log files and bytes.

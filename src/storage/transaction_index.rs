@@ -144,24 +144,6 @@ impl<R: Runtime> Log<R> {
             (false, _) => write_small(runtime, &path, encoded(entries)).await,
         }
     }
-
-    /// Takes the entries of markers at `end` and above out of the index of the segment at `base_offset`.
-    pub(super) async fn cut_transaction_index(
-        &self,
-        base_offset: Offset,
-        end: Offset,
-    ) -> Result<(), Trouble> {
-        if !self.0.has_aborted.get() {
-            return Ok(());
-        }
-        self.0.aborted.borrow_mut().waiting.retain(|(_, entry)| entry.last_offset < end);
-        let Inner { runtime, folder, .. } = &*self.0;
-        let path = FileKind::TransactionIndex.path(folder, base_offset);
-        let Some(bytes) = read_small(runtime, &path).await? else { return Ok(()) };
-        let mut entries = sound_entries(&bytes, base_offset);
-        entries.retain(|entry| entry.last_offset < end);
-        self.put_transaction_index(base_offset, &entries).await
-    }
 }
 
 /// The entries of the index of the segment at `base_offset`, up to the first one that cannot be right.

@@ -285,12 +285,6 @@ impl File for GlommioFile {
         set.await.map_err(|cause| self.trouble("set time of", cause))
     }
 
-    async fn preallocate(&self, bytes: u64) -> Result<(), Trouble> {
-        let file = self.hold();
-        let reserve = self.0.shard.blocking.run(move || system_calls::reserve(file.as_fd(), bytes));
-        reserve.await.map_err(|cause| self.trouble("preallocate", cause))
-    }
-
     fn is_resident(&self, position: Position, bytes: u64) -> bool {
         self.residence(position, bytes) == Residence::Whole
     }

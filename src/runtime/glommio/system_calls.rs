@@ -158,19 +158,6 @@ pub(super) fn resident_pages(file: BorrowedFd<'_>, position: Position, bytes: u6
     Ok((counts.cached, pages))
 }
 
-/// Reserves blocks for `[0, bytes)`; the length of the file stays.
-pub(super) fn reserve(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
-    let bytes = offset(Position(bytes))?;
-    // SAFETY: works on the descriptor alone.
-    let result = uninterrupted(|| {
-        checked(unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, bytes) } as isize)
-    });
-    match result {
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) => Ok(()),
-        result => result.map(|_| ()),
-    }
-}
-
 /// Begins to write the dirty pages of the file back; those that are being written already are passed over.
 pub(super) fn begin_write_back(file: BorrowedFd<'_>) -> io::Result<()> {
     sync_file_range(file, Position(0), 0, libc::SYNC_FILE_RANGE_WRITE)

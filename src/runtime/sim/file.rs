@@ -313,10 +313,6 @@ impl File for SimFile {
         Ok(())
     }
 
-    async fn preallocate(&self, _bytes: u64) -> Result<(), Trouble> {
-        self.check_alive("preallocate")
-    }
-
     fn is_resident(&self, _position: Position, _bytes: u64) -> bool {
         let OpenFile { world, owner, .. } = &*self.open;
         match world.with_disk(owner.machine, |disk| disk.residency) {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::super::*;
 use super::model::*;
 use crate::base::{Offset, TimestampMs};
-use crate::runtime::sim::{Simulation, seeds};
+use crate::runtime::sim::Simulation;
 use crate::runtime::{File, Runtime};
 
 #[test]
@@ -104,39 +104,4 @@ fn a_start_removes_what_retiring_left_and_keeps_the_log_start() {
     let left = machine.disk().names(FOLDER);
     assert_eq!(left.iter().filter(|name| name.ends_with(".log")).count(), 1, "{left:?}");
     assert!(!left.iter().any(|name| name.ends_with(".deleted")), "{left:?}");
-}
-
-#[test]
-fn a_log_is_cut_at_any_offset() {
-    for seed in seeds(30) {
-        let simulation = Simulation::new(seed);
-        let machine = simulation.machine("broker");
-        machine.run(&simulation, |runtime| async move {
-            let dice = Dice::new(&runtime);
-            let log = create(&runtime, small(2000)).await;
-            let mut model = Model::default();
-            for _ in 0..10 {
-                let batches = model.next_batches(&dice, false);
-                log.append(&batches).await.unwrap();
-                model.push(&batches);
-                log.sync().await.unwrap();
-                if dice.one_in(3) {
-                    log.write_producer_snapshot(model.end(), &[]).await.unwrap();
-                }
-            }
-            for _ in 0..3 {
-                let offset = Offset(dice.roll(model.end().0 as u64 + 2) as i64);
-                model.cut(offset);
-                assert_eq!(log.truncate_to(offset).await.unwrap(), model.end());
-                compare(&log, &model, &dice).await;
-                let batches = model.next_batches(&dice, false);
-                log.append(&batches).await.unwrap();
-                model.push(&batches);
-                compare(&log, &model, &dice).await;
-            }
-            log.sync().await.unwrap();
-            let log = open(&runtime, small(2000), UNCLEAN).await.log;
-            compare(&log, &model, &dice).await;
-        });
-    }
 }

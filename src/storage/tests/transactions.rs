@@ -140,14 +140,3 @@ fn entries_without_room_wait_for_it() {
     });
     assert_eq!(index(&machine, 0), Some(vec![aborted(0, 1), aborted(0, 2)]));
 }
-
-#[test]
-fn an_end_that_is_cut_takes_its_entries_along() {
-    let simulation = Simulation::new(1);
-    let machine = simulation.machine("broker");
-    machine.run(&simulation, |runtime| async move {
-        let log = three_segments(&runtime).await;
-        assert_eq!(log.truncate_to(Offset(5)).await.unwrap(), Offset(5));
-    });
-    assert_eq!(index(&machine, 4), Some(vec![aborted(2, 4)]));
-}
