@@ -6,7 +6,7 @@ use super::event::{AppendId, Effect, Event, Now, ReplyToken, TimerKey};
 use super::names::GroupId;
 use super::outbox::{InFlight, Outbox, Then, Turn, Waiting};
 use super::records::{MalformedRecord, Record};
-use super::replay::{Replayed, ReplayedGroup};
+use super::replay::{ReplayedGroup, ReplayedGroups};
 use super::request::{Request, Response};
 use super::settings::GroupSettings;
 
@@ -20,7 +20,7 @@ use super::settings::GroupSettings;
 pub struct Coordinator {
     pub(super) settings: GroupSettings,
     pub(super) phase: Phase,
-    pub(super) replayed: Replayed,
+    pub(super) replayed: ReplayedGroups,
     /// Groups that have, have had or are about to have members since the start.
     pub(super) classic: Map<GroupId, ClassicGroup>,
     /// Groups whose tombstone is under way: gone for whoever writes, still there for whoever reads.
@@ -45,7 +45,7 @@ impl Coordinator {
         Coordinator {
             settings,
             phase: Phase::Loading,
-            replayed: Replayed::default(),
+            replayed: ReplayedGroups::default(),
             classic: Map::default(),
             deleting: Map::default(),
             out: Outbox::default(),
@@ -245,7 +245,7 @@ impl Coordinator {
                 }
             }
         }
-        self.replayed = Replayed::default();
+        self.replayed = ReplayedGroups::default();
         self.deleting.clear();
         self.to_expire.clear();
     }

@@ -8,7 +8,7 @@ use super::records::{CommittedOffset, GroupMetadata, OffsetKey, Record};
 /// What the log says, up to some record: the same records give the same state, whether they were just
 /// appended or read at start. Only `replay` changes it.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(super) struct Replayed {
+pub(super) struct ReplayedGroups {
     groups: Map<GroupId, ReplayedGroup>,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct ReplayedGroup {
     offsets: BTreeMap<TopicName, BTreeMap<PartitionIndex, CommittedOffset>>,
 }
 
-impl Replayed {
+impl ReplayedGroups {
     /// Applies one record. A group's tombstone takes its offsets along; an offset makes its group.
     pub fn replay(&mut self, record: Record) {
         match record {

@@ -42,7 +42,7 @@ struct InFlight<R: Runtime> {
 }
 
 /// Why the loop goes on.
-enum Turn<F> {
+enum Wakeup<F> {
     /// An answer is ready (the first of those in flight).
     Answered(Outcome<F>),
     /// Bytes have come; 0: the peer has ended.
@@ -176,21 +176,21 @@ impl<R: Runtime> Connection<R> {
             }
             match self.turn().await {
                 Err(trouble) => return End::Lost(trouble),
-                Ok(Turn::Answered(first)) => {
+                Ok(Wakeup::Answered(first)) => {
                     if let Err(end) = self.send_answers(first).await {
                         return end;
                     }
                 }
-                Ok(Turn::Stop) => return End::Quiet,
-                Ok(Turn::Read(0)) => self.peer_has_ended = true,
-                Ok(Turn::Read(_)) => self.last_read = self.shard.runtime.now(),
-                Ok(Turn::Relieved) => {}
-                Ok(Turn::MemoryGranted(share)) => {
+                Ok(Wakeup::Stop) => return End::Quiet,
+                Ok(Wakeup::Read(0)) => self.peer_has_ended = true,
+                Ok(Wakeup::Read(_)) => self.last_read = self.shard.runtime.now(),
+                Ok(Wakeup::Relieved) => {}
+                Ok(Wakeup::MemoryGranted(share)) => {
                     self.memory = Some(share);
                     self.last_read = self.shard.runtime.now();
                     self.look_again_at(self.last_read + FRAME_SILENCE_MAX);
                 }
-                Ok(Turn::Idle) => {
+                Ok(Wakeup::Idle) => {
                     if let Some(end) = self.end_of_silence() {
                         return end;
                     }
@@ -314,7 +314,7 @@ impl<R: Runtime> Connection<R> {
     }
 
     /// Waits for whatever comes first.
-    async fn turn(&mut self) -> Result<Turn<R::File>, Trouble> {
+    async fn turn(&mut self) -> Result<Wakeup<R::File>, Trouble> {
         let frame_bytes = self.frame_bytes();
         let large_bytes = frame_bytes.filter(|bytes| *bytes > SMALL_FRAME_BYTES_MAX);
         // An announced length alone gets no memory: it costs the peer nothing.
@@ -348,13 +348,13 @@ impl<R: Runtime> Connection<R> {
             if let Some(first) = self.in_flight.front_mut()
                 && let Poll::Ready(outcome) = first.answer.as_mut().poll(context)
             {
-                return Poll::Ready(Ok(Turn::Answered(self.end_first(outcome))));
+                return Poll::Ready(Ok(Wakeup::Answered(self.end_first(outcome))));
             }
             if let Some(wanted) = &mut self.memory_wanted
                 && let Poll::Ready(share) = wanted.as_mut().poll(context)
             {
                 self.memory_wanted = None;
-                return Poll::Ready(Ok(Turn::MemoryGranted(share)));
+                return Poll::Ready(Ok(Wakeup::MemoryGranted(share)));
             }
             if may_read && let Poll::Ready(read) = self.poll_read(context, whole_bytes) {
                 return Poll::Ready(read);
@@ -362,12 +362,12 @@ impl<R: Runtime> Connection<R> {
             if let Some(relieved) = &mut relieved
                 && relieved.as_mut().poll(context).is_ready()
             {
-                return Poll::Ready(Ok(Turn::Relieved));
+                return Poll::Ready(Ok(Wakeup::Relieved));
             }
             if self.in_flight.is_empty() && stop.poll(context).is_ready() {
-                return Poll::Ready(Ok(Turn::Stop));
+                return Poll::Ready(Ok(Wakeup::Stop));
             }
-            self.idle.as_mut().poll(context).map(|()| Ok(Turn::Idle))
+            self.idle.as_mut().poll(context).map(|()| Ok(Wakeup::Idle))
         })
         .await
     }
@@ -376,13 +376,13 @@ impl<R: Runtime> Connection<R> {
         &mut self,
         context: &mut Context<'_>,
         whole_bytes: Option<usize>,
-    ) -> Poll<Result<Turn<R::File>, Trouble>> {
+    ) -> Poll<Result<Wakeup<R::File>, Trouble>> {
         self.buffer.make_room(whole_bytes);
         let offered_bytes = self.buffer.bytes.capacity() - self.buffer.bytes.len();
         self.stream.poll_read(context, &mut self.buffer.bytes).map(|read| match read {
             Ok(read_bytes) => {
                 self.buffer.learn(read_bytes, offered_bytes);
-                Ok(Turn::Read(read_bytes))
+                Ok(Wakeup::Read(read_bytes))
             }
             Err(trouble) => Err(trouble),
         })

@@ -6,7 +6,7 @@ pub use kafka_protocol::error::ResponseError as ErrorCode;
 
 pub fn append_code(refusal: &AppendRefusal) -> i16 {
     match refusal {
-        AppendRefusal::Refused(error) => *error as i16,
+        AppendRefusal::Refused { error, .. } => *error as i16,
         AppendRefusal::UnknownTopicOrPartition => ErrorCode::UnknownTopicOrPartition.code(),
         AppendRefusal::DiskFull => ErrorCode::KafkaStorageError.code(),
         AppendRefusal::RequestTimedOut => ErrorCode::RequestTimedOut.code(),

@@ -35,7 +35,8 @@ pub struct Appended {
 /// Why a batch is not in the log, or not known to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AppendRefusal {
-    Refused(AppendError),
+    /// By the log, which starts there.
+    Refused { error: AppendError, log_start_offset: Offset },
     /// This shard knows no such partition (any more).
     UnknownTopicOrPartition,
     /// There is no room above the reserve; nothing was decided.
@@ -119,7 +120,7 @@ impl<R: Runtime> Shard<R> {
         let is_producers = matches!(order.origin, AppendOrigin::Client { .. });
         let has_room = !is_producers || self.has_room_for(order.batch.bytes.len() as u64);
         if !has_room || replica.waits_for_room.get() {
-            return Err(AppendRefusal::Refused(AppendError::KafkaStorageError));
+            return Err(refused(&replica, AppendError::KafkaStorageError));
         }
         let header = &order.batch.header;
         let stored = header.timestamp_type() == TimestampType::LogAppendTime;
@@ -145,7 +146,7 @@ impl<R: Runtime> Shard<R> {
                 Ticket::Refused(_) if replica.deleted.get() => {
                     return Err(AppendRefusal::UnknownTopicOrPartition);
                 }
-                Ticket::Refused(error) => return Err(AppendRefusal::Refused(error)),
+                Ticket::Refused(error) => return Err(refused(replica, error)),
                 Ticket::Planned(planned) => break planned,
                 Ticket::Deferred(later) => {
                     ticket = later.wait().await.ok_or(AppendRefusal::UnknownTopicOrPartition)?
@@ -155,7 +156,7 @@ impl<R: Runtime> Shard<R> {
         let answers_early =
             planned.duplicate_timestamp.is_some() && self.runtime.makes(Mistake::DuplicateAnsweredEarly);
         if let Some(durable) = planned.wait.filter(|_| !answers_early) {
-            self.wait_until(durable, deadline).await?;
+            self.wait_until(replica, durable, deadline).await?;
         }
         if replica.deleted.get() {
             return Err(AppendRefusal::UnknownTopicOrPartition);
@@ -170,6 +171,7 @@ impl<R: Runtime> Shard<R> {
 
     async fn wait_until(
         &self,
+        replica: &Replica<R>,
         durable: Completion<Result<(), AppendError>>,
         deadline: Monotonic,
     ) -> Result<(), AppendRefusal> {
@@ -178,7 +180,7 @@ impl<R: Runtime> Shard<R> {
                 .wait()
                 .await
                 .unwrap_or(Err(AppendError::NotLeaderOrFollower))
-                .map_err(AppendRefusal::Refused)
+                .map_err(|error| refused(replica, error))
         };
         let late = async {
             self.runtime.sleep_until(deadline).await;
@@ -290,4 +292,8 @@ impl<R: Runtime> Shard<R> {
             None => Err(QueryRefusal::KafkaStorageError),
         }
     }
+}
+
+fn refused<R: Runtime>(replica: &Replica<R>, error: AppendError) -> AppendRefusal {
+    AppendRefusal::Refused { error, log_start_offset: replica.rules.borrow().log_start_offset() }
 }

@@ -30,7 +30,7 @@ pub struct DiskRoom {
 
 /// What the refusals have come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Turn {
+enum RoomChange {
     Unchanged,
     Healed,
 }
@@ -63,15 +63,15 @@ impl DiskRoom {
     }
 
     /// Notes what the file system has; `reserve_bytes`: as it is set.
-    fn look(&self, space: DiskSpace, reserve_bytes: u64) -> Turn {
+    fn look(&self, space: DiskSpace, reserve_bytes: u64) -> RoomChange {
         let reserve = reserve_bytes.min(space.total_bytes / RESERVE_DIVISOR);
         let left = space.usable_bytes.saturating_sub(reserve);
         self.left_bytes.set(left);
         if self.is_refusing.get() && left > reserve / HEALING_DIVISOR {
             self.is_refusing.set(false);
-            return Turn::Healed;
+            return RoomChange::Healed;
         }
-        Turn::Unchanged
+        RoomChange::Unchanged
     }
 }
 
@@ -103,7 +103,7 @@ impl<R: Runtime> Shard<R> {
         let config = self.config();
         match self.runtime.disk_space(&config.log_dir).await {
             Ok(space) => {
-                if self.disk_room.look(space, config.disk_reserve_bytes) == Turn::Healed {
+                if self.disk_room.look(space, config.disk_reserve_bytes) == RoomChange::Healed {
                     tracing::info!(shard = %self.id, free_bytes = space.usable_bytes, "the disk has room again: produce is taken");
                 }
                 if let Some(journal) = self.journal.get() {
@@ -158,9 +158,9 @@ mod tests {
         room.look(space(100 * GIB, 2 * GIB), GIB);
         assert!(room.refuse() && !room.refuse(), "it is told once");
         assert!(!room.take(1));
-        assert_eq!(room.look(space(100 * GIB, GIB + GIB / 8), GIB), Turn::Unchanged);
+        assert_eq!(room.look(space(100 * GIB, GIB + GIB / 8), GIB), RoomChange::Unchanged);
         assert!(!room.take(1));
-        assert_eq!(room.look(space(100 * GIB, GIB + GIB / 8 + 1), GIB), Turn::Healed);
+        assert_eq!(room.look(space(100 * GIB, GIB + GIB / 8 + 1), GIB), RoomChange::Healed);
         assert!(room.take(1));
     }
 }

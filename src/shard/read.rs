@@ -47,16 +47,11 @@ impl<F> Read<F> {
 }
 
 impl<R: Runtime> SharedRead<R> {
-    pub fn bytes(&self) -> u64 {
-        self.slice.as_ref().map_or(0, |(_, _, bytes)| *bytes)
-    }
-    pub fn into_segments(self, runtime: &R) -> Vec<SendSegment<R::File>> {
-        let adopt = |(shared, position, bytes)| SendSegment::FileRange {
-            file: runtime.adopt_file(shared),
-            position,
-            bytes,
-        };
-        self.slice.map(adopt).into_iter().collect()
+    /// For the shard that `runtime` is of.
+    pub fn adopt(self, runtime: &R) -> Read<R::File> {
+        let adopt =
+            |(shared, position, bytes)| FileSlice { file: runtime.adopt_file(shared), position, bytes };
+        Read { plan: self.plan, aborted: self.aborted, slice: self.slice.map(adopt) }
     }
 }
 

@@ -67,22 +67,33 @@ impl<R: Runtime> Log<R> {
             return None;
         }
         let segment = self.active();
-        let (settings, now) = (self.settings(), self.0.runtime.now());
         let position = Position(segment.bytes.get());
-        let mut bytes = 0;
-        for (i, batch) in batches.iter().enumerate() {
-            if position.0 + bytes == 0 {
-                segment.first_timestamp.set(Some(batch.header.max_timestamp));
-            }
-            let entries = segment.index_entries() + i as u64;
-            segment.first_timestamp.get()?;
-            if segment.is_full_for(&batch.header, position.0 + bytes, entries, &settings, now) {
-                return None;
-            }
-            bytes += batch.header.size_bytes();
+        let (count, bytes) = self.run_for(&segment, batches);
+        segment.first_timestamp.get()?;
+        if count < batches.len() {
+            return None;
         }
         let bytes = u32::try_from(bytes).ok()?;
         Some(Placed { segment: segment.base_offset, position, bytes, buffers: buffers_of(batches) })
+    }
+
+    /// How many of `batches`, from the first on, belong into the segment that is written to, and how many bytes they have: the next
+    /// one would begin another. Of an empty segment also notes from when on it counts its age.
+    fn run_for(&self, segment: &Segment<R>, batches: &[LogBatch]) -> (usize, u64) {
+        let (settings, now) = (self.settings(), self.0.runtime.now());
+        let mut run_bytes = 0;
+        for (count, LogBatch { header, .. }) in batches.iter().enumerate() {
+            let bytes = segment.bytes.get() + run_bytes;
+            if bytes == 0 {
+                segment.first_timestamp.set(Some(header.max_timestamp));
+            }
+            let entries = segment.index_entries() + count as u64;
+            if segment.is_full_for(header, bytes, entries, &settings, now) {
+                return (count, run_bytes);
+            }
+            run_bytes += header.size_bytes();
+        }
+        (batches.len(), run_bytes)
     }
 
     /// Writes `batches` where `place` has said; nothing may have been appended since. Otherwise as `append`.
@@ -120,32 +131,22 @@ impl<R: Runtime> Log<R> {
         let mut segment = self.active();
         self.look_at_first_batch(&segment).await?;
         let settings = self.settings();
-        let now = self.0.runtime.now();
-        let mut run_start = 0;
-        let mut run_bytes = 0;
         let mut expected = self.log_end_offset();
-        for (i, batch) in batches.iter().enumerate() {
-            let header = &batch.header;
+        for LogBatch { header, .. } in batches {
             let base_offset = header.base_offset;
             assert!(base_offset >= expected, "a batch at {base_offset} where {expected} is the log end");
             expected = header.next_offset();
-            let bytes = segment.bytes.get() + run_bytes;
-            let entries = segment.index_entries() + (i - run_start) as u64;
-            if segment.is_full_for(header, bytes, entries, &settings, now) {
-                let run = &batches[run_start..i];
-                self.write_run(&segment, run, &buffers_of(run), &settings).await?;
-                (run_start, run_bytes) = (i, 0);
-                segment = self.roll_at(header.base_offset).await?;
-                appended.rolled.push(header.base_offset);
-            }
-            if segment.bytes.get() + run_bytes == 0 {
-                segment.first_timestamp.set(Some(header.max_timestamp));
-            }
-            run_bytes += header.size_bytes();
         }
-        let run = &batches[run_start..];
-        self.write_run(&segment, run, &buffers_of(run), &settings).await?;
-        Ok(appended)
+        let mut left = batches;
+        loop {
+            let (count, _) = self.run_for(&segment, left);
+            let (run, behind) = left.split_at(count);
+            self.write_run(&segment, run, &buffers_of(run), &settings).await?;
+            let Some(next) = behind.first() else { return Ok(appended) };
+            segment = self.roll_at(next.header.base_offset).await?;
+            appended.rolled.push(next.header.base_offset);
+            left = behind;
+        }
     }
 
     /// Writes batches that all belong into `segment`; `buffers`: their bytes.

@@ -13,7 +13,7 @@ use super::log::{Inner, Log};
 use super::names::{FileKind, META_PROPERTIES};
 use super::small_file::{put_in_place, write_beside};
 use super::together::together;
-use super::turn::TurnTaken;
+use super::turns::TurnTaken;
 use crate::base::{Offset, Trouble};
 use crate::runtime::{File, Open, Runtime};
 

@@ -6,7 +6,7 @@ use super::log::Log;
 use super::names::PARTITION_METADATA;
 use super::segment::Segment;
 use super::small_file::folder_of;
-use super::turn::TurnTaken;
+use super::turns::TurnTaken;
 use crate::base::{Offset, Position, Trouble};
 use crate::runtime::{File, Open, Runtime};
 

@@ -11,7 +11,7 @@ use super::names::{
     partition_folder_name,
 };
 use super::small_file::{folder_of, read_text, remove_if_there, write_small};
-use super::turn::Turn;
+use super::turns::Turns;
 use crate::base::{BrokerEpoch, ClusterId, DirectoryId, NodeId, PartitionIndex, TopicName, Trouble};
 use crate::runtime::{Lane, Runtime};
 
@@ -20,7 +20,7 @@ pub struct LogFolder<R: Runtime> {
     runtime: R,
     path: PathBuf,
     properties: FolderProperties,
-    checkpoint_turn: Turn,
+    checkpoint_turn: Turns,
     _lock: R::Lock,
 }
 
@@ -128,7 +128,7 @@ impl<R: Runtime> LogFolder<R> {
             runtime,
             path: path.into(),
             properties,
-            checkpoint_turn: Turn::default(),
+            checkpoint_turn: Turns::default(),
             _lock: lock,
         };
         folder.list(&mut start).await?;

@@ -14,7 +14,7 @@ use super::open_files::OpenFiles;
 use super::segment::Segment;
 use super::settings::LogSettings;
 use super::transaction_index::AbortedEntries;
-use super::turn::Turn;
+use super::turns::Turns;
 use crate::base::{Offset, Position, TopicId, Trouble};
 use crate::runtime::{File, Open, Runtime};
 
@@ -47,20 +47,20 @@ pub(super) struct Inner<R: Runtime> {
     pub(super) marks: RefCell<Marks>,
     /// Offsets of the producer snapshots in the folder, rising.
     pub(super) snapshots: RefCell<Vec<Offset>>,
-    pub(super) snapshot_turn: Turn,
+    pub(super) snapshot_turn: Turns,
     /// Segments written to since the last sync.
     pub(super) dirty: RefCell<Vec<Rc<Segment<R>>>>,
     /// Finished segments whose indexes may not outlive a power cut.
     pub(super) unsynced_indexes: RefCell<Vec<Rc<Segment<R>>>>,
-    pub(super) index_sync_turn: Turn,
+    pub(super) index_sync_turn: Turns,
     /// Of transaction indexes, what is not written or not synced, and whose turn it is to do so.
     pub(super) aborted: RefCell<AbortedEntries<R>>,
-    pub(super) aborted_turn: Turn,
+    pub(super) aborted_turn: Turns,
     /// There is a transaction index, or there was one.
     pub(super) has_aborted: Cell<bool>,
-    pub(super) sync_turn: Turn,
+    pub(super) sync_turn: Turns,
     /// Whose turn it is to take segments out of the log or to put others in their place.
-    pub(super) names_turn: Turn,
+    pub(super) names_turn: Turns,
     /// How often segments were replaced by compacted ones.
     pub(super) replacements: Cell<u64>,
     /// The folder has names that may not outlive a power cut.
@@ -127,15 +127,15 @@ impl<R: Runtime> Log<R> {
             newest_unit: Cell::new(None),
             marks: RefCell::new(Marks::new()),
             snapshots: RefCell::new(Vec::new()),
-            snapshot_turn: Turn::default(),
+            snapshot_turn: Turns::default(),
             dirty: RefCell::new(Vec::new()),
             unsynced_indexes: RefCell::new(Vec::new()),
-            index_sync_turn: Turn::default(),
+            index_sync_turn: Turns::default(),
             aborted: RefCell::default(),
-            aborted_turn: Turn::default(),
+            aborted_turn: Turns::default(),
             has_aborted: Cell::new(false),
-            sync_turn: Turn::default(),
-            names_turn: Turn::default(),
+            sync_turn: Turns::default(),
+            names_turn: Turns::default(),
             replacements: Cell::new(0),
             folder_is_dirty: Cell::new(false),
             is_newborn: Cell::new(false),

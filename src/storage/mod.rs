@@ -29,7 +29,7 @@ mod sparse_index;
 mod state_files;
 mod together;
 mod transaction_index;
-mod turn;
+mod turns;
 mod walk;
 
 #[cfg(test)]
@@ -42,8 +42,8 @@ pub use compaction::{CompactTrouble, Compacted, CompactionOrder, KeyMap, LastOfP
 pub use flush::sync_logs;
 pub use folder::{DeletedPartition, FolderStart, FolderTrouble, LogFolder, retire_folders};
 pub use journal::{
-    Journal, JournalWindow, Part, Replayed as ReplayedJournals, WithoutRoom, remove_replayed,
-    replay as replay_journals, replay_rest,
+    Journal, JournalWindow, Part, ReplayedJournals, WithoutRoom, remove_replayed, replay as replay_journals,
+    replay_rest,
 };
 pub use log::Log;
 pub use lookup::{FoundRecord, SegmentInfo};

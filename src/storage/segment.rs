@@ -8,7 +8,7 @@ use super::open_files::{FileSlot, OpenFiles};
 use super::scan::{Damage, Scanned};
 use super::settings::LogSettings;
 use super::sparse_index::{Floor, IndexTrouble, SparseIndex};
-use super::turn::Turn;
+use super::turns::Turns;
 use crate::base::{Monotonic, Offset, Position, TimestampMs, Trouble};
 use crate::record::BatchHeader;
 use crate::runtime::{File, FolderEntry, Open, Runtime};
@@ -55,7 +55,7 @@ pub(super) struct Segment<R: Runtime> {
     pub(super) damage: RefCell<Vec<Damage>>,
     /// How often the indexes were made anew from the batches, and whose turn it is to do so.
     pub(super) rebuilds: Cell<u32>,
-    pub(super) rebuild_turn: Turn,
+    pub(super) rebuild_turn: Turns,
 }
 
 impl FoundSegment {
@@ -109,7 +109,7 @@ impl<R: Runtime> Segment<R> {
             is_dirty: Cell::new(false),
             damage: RefCell::new(Vec::new()),
             rebuilds: Cell::new(0),
-            rebuild_turn: Turn::default(),
+            rebuild_turn: Turns::default(),
         }
     }
 

@@ -20,7 +20,7 @@ use crate::shard::AppendRefusal;
 fn metadata_refusal_message(refusal: &AppendRefusal) -> &'static str {
     match refusal {
         AppendRefusal::DiskFull => "the disk is full",
-        AppendRefusal::Refused(_)
+        AppendRefusal::Refused { .. }
         | AppendRefusal::UnknownTopicOrPartition
         | AppendRefusal::RequestTimedOut
         | AppendRefusal::ShardStopped => "the metadata log cannot be written",

@@ -148,7 +148,7 @@ impl<R: Runtime> Shard<R> {
 }
 
 /// One partition's share of a window.
-struct Share<R: Runtime> {
+struct WindowShare<R: Runtime> {
     replica: Rc<Replica<R>>,
     _in_use: FolderUser,
     batches: Vec<LogBatch>,
@@ -158,7 +158,7 @@ struct Share<R: Runtime> {
     placed: Option<Placed>,
 }
 
-impl<R: Runtime> Share<R> {
+impl<R: Runtime> WindowShare<R> {
     fn log(&self) -> &Log<R> {
         self.replica.open_log()
     }
@@ -224,7 +224,7 @@ async fn run_window<R: Runtime>(shard: &Rc<Shard<R>>, replicas: Vec<Rc<Replica<R
 }
 
 /// What each of the replicas has to write.
-async fn take_shares<R: Runtime>(shard: &Rc<Shard<R>>, replicas: Vec<Rc<Replica<R>>>) -> Vec<Share<R>> {
+async fn take_shares<R: Runtime>(shard: &Rc<Shard<R>>, replicas: Vec<Rc<Replica<R>>>) -> Vec<WindowShare<R>> {
     let mut shares = Vec::with_capacity(replicas.len());
     let begin = |replica: Rc<Replica<R>>| {
         replica.queued.set(false);
@@ -232,9 +232,10 @@ async fn take_shares<R: Runtime>(shard: &Rc<Shard<R>>, replicas: Vec<Rc<Replica<
         let rolls = replica.rolls.take();
         // A deleted one has nothing to write any more.
         let in_use = replica.folder_use.begin()?;
-        Some((Share { replica, _in_use: in_use, batches: Vec::new(), rolls, placed: None }, Ok(())))
+        Some((WindowShare { replica, _in_use: in_use, batches: Vec::new(), rolls, placed: None }, Ok(())))
     };
-    let mut begun: Vec<(Share<R>, Result<(), Trouble>)> = replicas.into_iter().filter_map(begin).collect();
+    let mut begun: Vec<(WindowShare<R>, Result<(), Trouble>)> =
+        replicas.into_iter().filter_map(begin).collect();
     let with_epochs = begun.iter_mut().filter(|(share, _)| share.replica.epochs_to_write.get());
     let writing = with_epochs.map(async |(share, written)| *written = write_epochs(&share.replica).await);
     together(EPOCHS_TOGETHER_MAX, writing).await;
@@ -270,10 +271,10 @@ async fn write_epochs<R: Runtime>(replica: &Replica<R>) -> Result<(), Trouble> {
 async fn commit<R: Runtime>(
     shard: &Rc<Shard<R>>,
     journal: &Journal<R>,
-    shares: &mut [Share<R>],
+    shares: &mut [WindowShare<R>],
 ) -> Written<R> {
     let window = journal.begin_window();
-    let sizes = shares.iter().map(Share::bytes);
+    let sizes = shares.iter().map(WindowShare::bytes);
     let written_through_from = written_through_from(sizes, journal.syncs_as_one());
     for share in shares.iter_mut() {
         let has_batches_alone = !share.batches.is_empty() && share.rolls.is_empty();
@@ -345,7 +346,7 @@ fn run_aside<R: Runtime>(
 
 /// Writes each share to its segments; gives those of which something was written. What meets a shortage is kept for a later
 /// window.
-async fn write_all<R: Runtime>(shard: &Rc<Shard<R>>, shares: &mut [Share<R>]) -> Written<R> {
+async fn write_all<R: Runtime>(shard: &Rc<Shard<R>>, shares: &mut [WindowShare<R>]) -> Written<R> {
     let mut written = Vec::with_capacity(shares.len());
     for share in shares {
         let end_before = share.log().log_end_offset();

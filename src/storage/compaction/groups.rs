@@ -16,8 +16,8 @@ pub(super) struct SegmentLengths {
     pub(super) time_index_bytes: u64,
 }
 
-/// Which neighbours become one segment: as many as fit into one, were nothing taken from them. `segments` stand one behind the other.
-/// Source: Kafka's `Cleaner.groupSegmentsBySize`.
+/// Which neighbours become one segment: as many as fit into one, were nothing taken from them. `segments`
+/// stand one behind the other. Source: Kafka's `Cleaner.groupSegmentsBySize`.
 pub(super) fn group(segments: &[SegmentLengths], bytes_max: u64, index_bytes_max: u64) -> Vec<Range<usize>> {
     let mut groups: Vec<Range<usize>> = Vec::new();
     let mut sum = Sum::default();

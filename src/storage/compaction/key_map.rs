@@ -11,9 +11,9 @@ const EMPTY: Slot = [0; 3];
 /// Up to how full the slots may get: beyond it a look-up would go through ever more of them.
 const FILL_PERCENT: usize = 75;
 
-/// The last offset of each key in a stretch of a log. Keys are told apart by 128 bits of a hash that only this process knows, so
-/// two keys that count as one are beyond chance, and nobody can make them up. Memory: 24 bytes a slot, taken at once and touched as it
-/// fills. Source: Kafka's `SkimpyOffsetMap`.
+/// The last offset of each key in a stretch of a log. Keys are told apart by 128 bits of a hash that only
+/// this process knows, so two keys that count as one are beyond chance, and nobody can make them up. Memory:
+/// 24 bytes a slot, taken at once and touched as it fills. Source: Kafka's `SkimpyOffsetMap`.
 pub struct KeyMap {
     slots: Vec<Slot>,
     keys: usize,
@@ -32,8 +32,8 @@ impl KeyMap {
         KeyMap { slots: vec![EMPTY; slots], keys: 0, keys_max, secret, latest_offset: Offset::NONE }
     }
 
-    /// Notes that `key` stands at `offset`, which is above all noted before. False: there is no room for another key, and nothing
-    /// is noted.
+    /// Notes that `key` stands at `offset`, which is above all noted before. False: there is no room for
+    /// another key, and nothing is noted.
     pub fn put(&mut self, key: &[u8], offset: Offset) -> bool {
         let [low, high] = self.hash(key);
         let at = self.find([low, high]);

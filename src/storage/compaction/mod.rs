@@ -1,9 +1,10 @@
 //! Log compaction: of each key the last record stays, and all before it go.
 //!
-//! Two passes, in small steps. The first notes the last offset of each key in what was written since the last compaction. The second writes the
-//! whole log up to there anew, some neighbouring segments into one, without the records that a later one of their key has
-//! replaced, and puts each new segment in the place of those it was made of. Offsets never change.
-//! What stays is decided in `survival`, which segments become one in `groups`; neither touches a disk.
+//! Two passes, in small steps. The first notes the last offset of each key in what was written since the last
+//! compaction. The second writes the whole log up to there anew, some neighbouring segments into one, without
+//! the records that a later one of their key has replaced, and puts each new segment in the place of those it
+//! was made of. Offsets never change. What stays is decided in `survival`, which segments become one in
+//! `groups`; neither touches a disk.
 
 mod groups;
 mod key_map;
@@ -45,7 +46,8 @@ pub use survival::LastOfProducer;
 pub struct CompactionOrder {
     /// Up to where the log was compacted before.
     pub first_dirty: Offset,
-    /// Base offset of the first segment that stays as it is. All below it is durable, and no transaction is open there.
+    /// Base offset of the first segment that stays as it is. All below it is durable, and no transaction is
+    /// open there.
     pub end: Offset,
     /// Wall clock.
     pub now: TimestampMs,
@@ -122,8 +124,9 @@ impl fmt::Display for CompactTrouble {
 impl std::error::Error for CompactTrouble {}
 
 impl<R: Runtime> Log<R> {
-    /// Compacts the log as `order` says. `keys` is empty; where it gets full, as much is compacted as it has noted. `producers`: what is remembered of
-    /// the log's producers at the time of the call. Beside appends and reads, but one compaction at a time. Not safe to drop half-way.
+    /// Compacts the log as `order` says. `keys` is empty; where it gets full, as much is compacted as it has
+    /// noted. `producers`: what is remembered of the log's producers at the time of the call. Beside appends
+    /// and reads, but one compaction at a time. Not safe to drop half-way.
     pub async fn compact(
         &self,
         order: &CompactionOrder,
@@ -244,7 +247,8 @@ impl<R: Runtime> Log<R> {
         Ok(())
     }
 
-    /// The segments with offsets in `[start, end)`, each with the base offset of the next one; never the one that is written to.
+    /// The segments with offsets in `[start, end)`, each with the base offset of the next one; never the one
+    /// that is written to.
     fn segments_between(&self, start: Offset, end: Offset) -> Vec<(Rc<Segment<R>>, Offset)> {
         let segments = self.0.segments.borrow();
         let next = segments.iter().skip(1).map(|segment| segment.base_offset);
@@ -283,7 +287,8 @@ impl<R: Runtime> Log<R> {
     }
 }
 
-/// Notes the keys of a batch from `start` on, unless its transaction was aborted; false: there was no room for all of them.
+/// Notes the keys of a batch from `start` on, unless its transaction was aborted; false: there was no room
+/// for all of them.
 fn note_batch(
     batch: &Batch<'_>,
     start: Offset,

@@ -14,8 +14,8 @@ use crate::runtime::{File, Runtime};
 /// Bytes read at once; of a larger batch all of it.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Goes through the batches of a segment that is no longer written to, and gives each whole and checked. What is in the page cache is read
-/// there, the rest past it, so that a compaction drives nothing else out.
+/// Goes through the batches of a segment that is no longer written to, and gives each whole and checked. What
+/// is in the page cache is read there, the rest past it, so that a compaction drives nothing else out.
 pub(super) struct BatchReader<'a, R: Runtime> {
     segment: &'a Segment<R>,
     file: R::File,
@@ -39,7 +39,8 @@ impl<'a, R: Runtime> BatchReader<'a, R> {
         Ok(BatchReader { segment, file, pace, position, end, chunk: Bytes::new(), chunk_start: position })
     }
 
-    /// The bytes of the next batch; `None` at the end. A batch that is not sound ends the compaction: what it holds is not known.
+    /// The bytes of the next batch; `None` at the end. A batch that is not sound ends the compaction: what it
+    /// holds is not known.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, CompactTrouble> {
         if self.position >= self.end {
             return Ok(None);

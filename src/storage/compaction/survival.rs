@@ -23,14 +23,15 @@ pub(super) enum Kept {
     Anew(Bytes),
 }
 
-/// Decides which records of a log are still wanted: the last of each key, and tombstones until `delete.retention.ms` after they were first
-/// cleaned (KIP-534). To be asked about one batch after the other. What stands above the keys looked at stays.
-/// Source: Kafka's `Cleaner` and `MemoryRecords.filterTo`.
+/// Decides which records of a log are still wanted: the last of each key, and tombstones until
+/// `delete.retention.ms` after they were first cleaned (KIP-534). To be asked about one batch after the
+/// other. What stands above the keys looked at stays. Source: Kafka's `Cleaner` and `MemoryRecords.filterTo`.
 pub(super) struct Survival<'a> {
     pub(super) keys: &'a KeyMap,
     pub(super) now: TimestampMs,
     pub(super) delete_retention_ms: i64,
-    /// Where the stretch that may be cleaned ends: the batch before it stays, if empty, so that the offsets stay known.
+    /// Where the stretch that may be cleaned ends: the batch before it stays, if empty, so that the offsets
+    /// stay known.
     pub(super) end: Offset,
     pub(super) producers: &'a Map<ProducerId, LastOfProducer>,
     pub(super) transactions: &'a mut Transactions,

@@ -8,8 +8,9 @@ use crate::base::Trouble;
 use crate::runtime::{Crossing, Runtime};
 
 impl<R: Runtime> Log<R> {
-    /// Puts a compacted segment, whose files are synced and open, in the place of those it was made of. Whatever stops this half-way, the next
-    /// start finds the old ones whole, or the new one and ends the work: each step's names are durable before the next one begins.
+    /// Puts a compacted segment, whose files are synced and open, in the place of those it was made of.
+    /// Whatever stops this half-way, the next start finds the old ones whole, or the new one and ends the
+    /// work: each step's names are durable before the next one begins.
     ///
     /// | step | files | a start after it |
     /// | --- | --- | --- |
@@ -18,9 +19,9 @@ impl<R: Runtime> Log<R> {
     /// | 3 | old: `.deleted` | removes them, then as above |
     /// | 4 | new: their names | finds nothing to do |
     ///
-    /// Readers go on in the old files, which stay as they are. False: some of the old ones have left the log meanwhile, and nothing
-    /// was done. An error takes the log offline. Not safe to drop half-way.
-    /// Source: Kafka's `LocalLog.replaceSegments`.
+    /// Readers go on in the old files, which stay as they are. False: some of the old ones have left the log
+    /// meanwhile, and nothing was done. An error takes the log offline. Not safe to drop half-way. Source:
+    /// Kafka's `LocalLog.replaceSegments`.
     pub(super) async fn swap_in(
         &self,
         new: &Rc<Segment<R>>,
@@ -70,7 +71,8 @@ impl<R: Runtime> Log<R> {
         (are_there == old.len()).then_some(first)
     }
 
-    /// From here on readers find the new segment. It is read through the files it was written through until they have their names.
+    /// From here on readers find the new segment. It is read through the files it was written through until
+    /// they have their names.
     fn replace(&self, first: usize, new: &Rc<Segment<R>>, old: &[Rc<Segment<R>>]) {
         let mut segments = self.0.segments.borrow_mut();
         drop(segments.drain(first..first + old.len()));

@@ -197,8 +197,8 @@ fn check_half_way(before: &Naive, after: &Naive, found: &[Line]) {
     assert!(found.iter().all(|line| all.contains(line)), "a record comes from nowhere");
 }
 
-/// The start that ends a swap is cut short after each of its disk operations, too, by a power cut; what the next one finds is
-/// checked, and the disk left as it was.
+/// The start that ends a swap is cut short after each of its disk operations, too, by a power cut; what the
+/// next one finds is checked, and the disk left as it was.
 fn cut_starts_short(simulation: &Simulation, machine: &SimMachine, before: &Naive, after: &Naive) {
     let disk = machine.disk().copy();
     let known = OpenLog { recovery_point: Offset(before.end), ..UNCLEAN };

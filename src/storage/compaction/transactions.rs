@@ -4,8 +4,8 @@ use super::super::format::AbortedTransaction;
 use crate::base::{Map, ProducerId, Set};
 use crate::record::{BatchHeader, ControlType, UnpackedBatch, Unreadable};
 
-/// Follows the transactions of a log through its batches, in order, and says which batches belong to aborted ones and which end
-/// markers have nothing left to mark. Source: Kafka's `CleanedTransactionMetadata`.
+/// Follows the transactions of a log through its batches, in order, and says which batches belong to aborted
+/// ones and which end markers have nothing left to mark. Source: Kafka's `CleanedTransactionMetadata`.
 #[derive(Default)]
 pub(super) struct Transactions {
     /// Not reached yet, by first offset.
@@ -14,7 +14,8 @@ pub(super) struct Transactions {
     aborting: Map<ProducerId, (AbortedTransaction, bool)>,
     /// Whose batches have come since their last marker, and are not aborted.
     committing: Set<ProducerId>,
-    /// Those aborted that still have batches or had some in this round: what the transaction index has to hold.
+    /// Those aborted that still have batches or had some in this round: what the transaction index has to
+    /// hold.
     pub(super) kept: Vec<AbortedTransaction>,
 }
 
@@ -49,7 +50,8 @@ impl Transactions {
         }
     }
 
-    /// Takes note of a control batch, of this type if it still has its record; true: what it ends has left no batch.
+    /// Takes note of a control batch, of this type if it still has its record; true: what it ends has left no
+    /// batch.
     pub(super) fn marks_nothing(&mut self, header: &BatchHeader, control_type: Option<ControlType>) -> bool {
         self.reach(header);
         match control_type {

@@ -18,7 +18,8 @@ use crate::runtime::{File, Open, Runtime};
 
 /// Bytes that are written together.
 const WRITE_BYTES: u64 = 1 << 20;
-/// Bytes after which the file is synced, so that the sync at the end has little left to do and disturbs nobody.
+/// Bytes after which the file is synced, so that the sync at the end has little left to do and disturbs
+/// nobody.
 const SYNC_BYTES: u64 = 16 << 20;
 
 /// A compacted segment while it is being written, under names that end in `.cleaned`.
@@ -91,8 +92,8 @@ impl<R: Runtime> SegmentWriter<R> {
         Ok(())
     }
 
-    /// Ends the segment and syncs its files, not their names. `aborted`: what its transaction index holds. `modified`: when what it takes the
-    /// place of was last written to.
+    /// Ends the segment and syncs its files, not their names. `aborted`: what its transaction index holds.
+    /// `modified`: when what it takes the place of was last written to.
     pub(super) async fn finish(
         mut self,
         aborted: &[AbortedTransaction],

@@ -1,7 +1,7 @@
 //! The bytes of a journal file. Nothing here touches a disk.
 //!
-//! A file is a run of windows from its beginning on, each at a multiple of `BLOCK_BYTES`, zeros behind it up to the next
-//! one. Integers are big-endian:
+//! A file is a run of windows from its beginning on, each at a multiple of `BLOCK_BYTES`, zeros behind it up
+//! to the next one. Integers are big-endian:
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |
@@ -25,19 +25,20 @@
 //! | 36 | 2 | length of the name that follows |
 //! | 38 | | name of the partition's folder, UTF-8 |
 //!
-//! Files are written over again and again. Old bytes are told by what cannot be right of them: a torn window by its CRC,
-//! a window of an earlier round of the same file by its sequence, one of an earlier start by its generation.
+//! Files are written over again and again. Old bytes are told by what cannot be right of them: a torn window
+//! by its CRC, a window of an earlier round of the same file by its sequence, one of an earlier start by its
+//! generation.
 //!
-//! A power cut tears windows that are being written, all at the same time. When the first of a next lot was begun, every
-//! window before it had been acknowledged. So what is missing before that one was damaged later.
+//! A power cut tears windows that are being written, all at the same time. When the first of a next lot was
+//! begun, every window before it had been acknowledged. So what is missing before that one was damaged later.
 
 use bytes::Bytes;
 use uuid::Uuid;
 
 use crate::base::{Offset, Position, TopicId};
 
-/// Windows begin at multiples of it: the unit of writing past the page cache, and what no two windows share, so that
-/// none is in danger while the next one is written.
+/// Windows begin at multiples of it: the unit of writing past the page cache, and what no two windows share,
+/// so that none is in danger while the next one is written.
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
 const MAGIC: [u8; 8] = *b"OnrushJ1";
@@ -92,8 +93,8 @@ impl WindowId {
         WindowId { generation, sequence: numbers & ((1 << SEQUENCE_BITS) - 1), place }
     }
 
-    /// Whether this may be the next sound window when `expected` is not found, and so many blocks lie between, each of which
-    /// may have been a window.
+    /// Whether this may be the next sound window when `expected` is not found, and so many blocks lie
+    /// between, each of which may have been a window.
     fn may_come_for(self, expected: WindowId, blocks: u64, compares_generation: bool) -> bool {
         let missing = self.sequence.checked_sub(expected.sequence);
         let is_same = self.generation == expected.generation || !compares_generation;
@@ -105,7 +106,8 @@ impl WindowId {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry<'a> {
     pub(super) topic_id: TopicId,
-    /// Name of the partition's folder; what is there is this topic's only if it says so (`partition.metadata`).
+    /// Name of the partition's folder; what is there is this topic's only if it says so
+    /// (`partition.metadata`).
     pub(super) folder: &'a str,
     /// Base offset of the segment.
     pub(super) segment: Offset,
@@ -184,19 +186,20 @@ pub(super) fn is_void(first_block: &[u8]) -> bool {
     first_block.iter().take(SECTOR_BYTES).all(|byte| *byte == 0)
 }
 
-/// The damage to a file that is neither void nor begins as a window does: it may be wholly of an earlier round.
+/// The damage to a file that is neither void nor begins as a window does: it may be wholly of an earlier
+/// round.
 pub(super) fn damaged_beginning(file: &[u8]) -> Option<Damage> {
     let is_damaged = !is_void(file) && head_of(file).is_none();
     let bytes = file.len() as u64;
     is_damaged.then(|| Damage { sequence: 0, position: Position(0), bytes, windows: 1, folders: Vec::new() })
 }
 
-/// The windows of a file that hold, those behind damage among them. What does not hold at the end of the file was being written
-/// when the power failed, and never acknowledged.
-/// `compares_generation`: always, but for a test that looks whether that would be found.
+/// The windows of a file that hold, those behind damage among them. What does not hold at the end of the file
+/// was being written when the power failed, and never acknowledged. `compares_generation`: always, but for a
+/// test that looks whether that would be found.
 pub(super) fn windows(file: &[u8], compares_generation: bool) -> impl Iterator<Item = Window<'_>> {
-    // The lowest sequence that is not found yet, and where it should be. A window's first sector is there or not, so
-    // that a torn one tells its own.
+    // The lowest sequence that is not found yet, and where it should be. A window's first sector is there or
+    // not, so that a torn one tells its own.
     let mut expected = head_of(file).map(|id| (id, 0));
     let mut at = 0;
     let mut holes: Vec<Damage> = Vec::new();
@@ -256,7 +259,8 @@ fn folders_named(window: &[u8]) -> Vec<String> {
     names
 }
 
-/// The window that `file` begins with, and its bytes without the zeros behind it; `None`: there is no whole one.
+/// The window that `file` begins with, and its bytes without the zeros behind it; `None`: there is no whole
+/// one.
 fn decode(file: &[u8]) -> Option<(Window<'_>, usize)> {
     let id = head_of(file)?;
     let mut head = Reader(file.get(MAGIC.len()..)?);
@@ -417,8 +421,8 @@ mod tests {
         assert_eq!(sequences(&[file_of(7, 1..4), bytes_of(7, 4)].concat()), [1, 2, 3, 4]);
     }
 
-    /// What is found of windows of these sequences and places once some of them do not hold: the sequences, and how many before
-    /// each were acknowledged.
+    /// What is found of windows of these sequences and places once some of them do not hold: the sequences,
+    /// and how many before each were acknowledged.
     fn found(windows_of: &[(u64, u16)], broken: &[u64]) -> Vec<(u64, u64)> {
         let mut file = Vec::new();
         for (sequence, place) in windows_of {

@@ -1,23 +1,26 @@
-//! One shard's journal: where small commit windows are made durable by one write, whatever the number of partitions.
+//! One shard's journal: where small commit windows are made durable by one write, whatever the number of
+//! partitions.
 //!
-//! A window's batches are written to the journal, durably, and to their segments, through the page cache. The journal
-//! consists of a few files of the same size, written once with zeros, so that overwriting them changes nothing in the
-//! file system, and written over again and again: each filling of a file is a unit. When a unit is full, another one is begun, and
-//! the segments of its batches are synced in the background; then its first block is made void, and the file is free.
-//! So a start finds in the journal all that is durable and may not stand in the segments yet, writes it there (`replay`), and
-//! empties the journal before any log is opened.
+//! A window's batches are written to the journal, durably, and to their segments, through the page cache. The
+//! journal consists of a few files of the same size, written once with zeros, so that overwriting them
+//! changes nothing in the file system, and written over again and again: each filling of a file is a unit.
+//! When a unit is full, another one is begun, and the segments of its batches are synced in the background;
+//! then its first block is made void, and the file is free. So a start finds in the journal all that is
+//! durable and may not stand in the segments yet, writes it there (`replay`), and empties the journal before
+//! any log is opened.
 //!
 //! What makes that right:
 //! - A unit is void before its file is used again, and void only once its segments are synced.
-//! - Positions of a log only grow while its batches are in the journal, so entries never overlap and may be replayed
-//!   again, in any order. Whoever takes positions back, or puts another file in the place of a segment, drains the log
-//!   first (`Log::drain`).
-//! - A folder's and a segment's name are durable before the first entry that names them. An entry whose folder is gone, or is another
-//!   topic's, or whose segment is gone, is of a log that nobody wants any more.
-//! - What a window wrote to segments outlives the process, in the page cache, and who was told of the window was told after that. So
-//!   after a mere kill nothing is written to them again, but synced; the shard's witness (`Runtime::begin_witness`), begun with
-//!   the journal's generation, tells a mere kill from a power cut, and from one behind a failed sync. The next start takes
-//!   it before it does anything else: once killed itself, it has nothing to rely on but the journal.
+//! - Positions of a log only grow while its batches are in the journal, so entries never overlap and may be
+//!   replayed again, in any order. Whoever takes positions back, or puts another file in the place of a
+//!   segment, drains the log first (`Log::drain`).
+//! - A folder's and a segment's name are durable before the first entry that names them. An entry whose
+//!   folder is gone, or is another topic's, or whose segment is gone, is of a log that nobody wants any more.
+//! - What a window wrote to segments outlives the process, in the page cache, and who was told of the window
+//!   was told after that. So after a mere kill nothing is written to them again, but synced; the shard's
+//!   witness (`Runtime::begin_witness`), begun with the journal's generation, tells a mere kill from a power
+//!   cut, and from one behind a failed sync. The next start takes it before it does anything else: once
+//!   killed itself, it has nothing to rely on but the journal.
 
 mod format;
 mod replay;
@@ -36,19 +39,19 @@ use self::format::{BLOCK_BYTES, Entry, WindowId};
 use self::units::Units;
 use super::append::Placed;
 use super::log::Log;
-use super::turn::Turn;
+use super::turns::Turns;
 use crate::base::{Position, Trouble};
 use crate::runtime::{Doing, File, Runtime, all};
 
-pub use replay::{Replayed, WithoutRoom, remove_replayed, replay, replay_rest};
+pub use replay::{ReplayedJournals, WithoutRoom, remove_replayed, replay, replay_rest};
 
-/// About so many bytes are written at once; what is more of a commit window goes into further windows of the journal, written at
-/// the same time.
+/// About so many bytes are written at once; what is more of a commit window goes into further windows of the
+/// journal, written at the same time.
 const WINDOW_BYTES_MAX: u64 = 1024 * 1024;
 /// Files of one shard. At the bound windows are written through.
 const FILES_MAX: usize = 16;
-/// Where each file needs a sync of its own, up to so many have it, and for more the whole file system is synced: from here on
-/// that is faster.
+/// Where each file needs a sync of its own, up to so many have it, and for more the whole file system is
+/// synced: from here on that is faster.
 const SYNCED_SINGLY_MAX: usize = 16;
 
 /// One shard's journal. A cheap handle; one task writes windows.
@@ -72,15 +75,16 @@ struct Inner<R: Runtime> {
     units: RefCell<Units<R>>,
     /// Who waits for the end of the window that is under way.
     window_waiters: RefCell<Vec<Waker>>,
-    retire_turn: Turn,
+    retire_turn: Turns,
     /// A task has been given the units that are full.
     is_retiring: Cell<bool>,
-    /// A segment of a unit, or the unit itself, could not be written: its file stays as it is until the next start.
+    /// A segment of a unit, or the unit itself, could not be written: its file stays as it is until the next
+    /// start.
     has_failed: Cell<bool>,
 }
 
-/// A commit window that is under way, from before anything of it is written until its segments are written and the journal
-/// is durable: until it drops, no unit that it writes to is retired. One at a time.
+/// A commit window that is under way, from before anything of it is written until its segments are written
+/// and the journal is durable: until it drops, no unit that it writes to is retired. One at a time.
 pub struct JournalWindow<R: Runtime>(Journal<R>);
 
 impl<R: Runtime> Drop for JournalWindow<R> {
@@ -113,7 +117,8 @@ impl<R: Runtime> Part<'_, R> {
 }
 
 impl<R: Runtime> Journal<R> {
-    /// The journal of this shard in a data folder whose journals were replayed. `unit_bytes`: of each file, a multiple of 4,096.
+    /// The journal of this shard in a data folder whose journals were replayed. `unit_bytes`: of each file, a
+    /// multiple of 4,096.
     pub async fn open(runtime: R, folder: &Path, unit_bytes: u64) -> Result<Journal<R>, Trouble> {
         assert!(unit_bytes.is_multiple_of(BLOCK_BYTES) && unit_bytes > 0, "{unit_bytes} bytes are no blocks");
         let units = Units::find(&runtime, folder, unit_bytes).await?;
@@ -130,7 +135,7 @@ impl<R: Runtime> Journal<R> {
             next_id: Cell::new(next_id),
             units: RefCell::new(units),
             window_waiters: RefCell::default(),
-            retire_turn: Turn::default(),
+            retire_turn: Turns::default(),
             is_retiring: Cell::new(false),
             has_failed: Cell::new(false),
         })))
@@ -199,10 +204,10 @@ impl<R: Runtime> Journal<R> {
 }
 
 impl<R: Runtime> JournalWindow<R> {
-    /// Takes as many of the parts as there is room for, from the first one on, and begins to write them once it is polled. All
-    /// of them are durable when it is done. The batches are to be written to their segments, beside it, and
-    /// count as durable when both are done. What has no room now is to be synced. After an error nothing may be
-    /// written any more.
+    /// Takes as many of the parts as there is room for, from the first one on, and begins to write them once
+    /// it is polled. All of them are durable when it is done. The batches are to be written to their
+    /// segments, beside it, and count as durable when both are done. What has no room now is to be synced.
+    /// After an error nothing may be written any more.
     pub fn write(
         &self,
         parts: &[Part<'_, R>],

@@ -28,7 +28,7 @@ const DAMAGED_FILES_MAX: usize = 4;
 
 /// What was found in the journals of a data folder.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Replayed {
+pub struct ReplayedJournals {
     pub windows: u64,
     /// Entries that were written to their segments, and the bytes of them.
     pub entries: u64,
@@ -42,8 +42,8 @@ pub struct Replayed {
     pub without_room: WithoutRoom,
 }
 
-/// What finds the disk full when the journals are replayed. The logs of these partitions may not be opened, and these files stay
-/// as they are, until `replay_rest` has found room for all of it.
+/// What finds the disk full when the journals are replayed. The logs of these partitions may not be opened,
+/// and these files stay as they are, until `replay_rest` has found room for all of it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WithoutRoom {
     /// Names of partitions' folders.
@@ -52,14 +52,18 @@ pub struct WithoutRoom {
     pub files: Vec<PathBuf>,
 }
 
-/// Writes all that stands in the journals of the data folder to where it belongs, syncs it, and only then empties the journals.
-/// After a mere kill it stands there already, if every shard's witness says so; then it is only synced.
-/// All of them, whatever shards there are now; files of shards from `shard_count` on are removed. What has no room in the
-/// segments stays in the journals. A file in which acknowledged windows are damaged is replayed as far as it is sound, told of,
-/// and kept under another name. Stopped half-way, it is to be called again. To be called before any log of the folder is
-/// opened.
-/// After an error the journals are as they were, and nothing in the folder may be used.
-pub async fn replay<R: Runtime>(runtime: &R, folder: &Path, shard_count: u16) -> Result<Replayed, Trouble> {
+/// Writes all that stands in the journals of the data folder to where it belongs, syncs it, and only then
+/// empties the journals. After a mere kill it stands there already, if every shard's witness says so; then it
+/// is only synced. All of them, whatever shards there are now; files of shards from `shard_count` on are
+/// removed. What has no room in the segments stays in the journals. A file in which acknowledged windows are
+/// damaged is replayed as far as it is sound, told of, and kept under another name. Stopped half-way, it is
+/// to be called again. To be called before any log of the folder is opened. After an error the journals are
+/// as they were, and nothing in the folder may be used.
+pub async fn replay<R: Runtime>(
+    runtime: &R,
+    folder: &Path,
+    shard_count: u16,
+) -> Result<ReplayedJournals, Trouble> {
     let mut files = Vec::new();
     for entry in runtime.list_folder(folder).await? {
         if let Some((shard, _)) = parse_journal_file_name(&entry.name) {
@@ -102,8 +106,8 @@ pub async fn replay<R: Runtime>(runtime: &R, folder: &Path, shard_count: u16) ->
     Ok(replay.done)
 }
 
-/// Gives a damaged file of a journal a name under which it is not replayed again, nor written over. To be followed by
-/// `end_setting_aside`.
+/// Gives a damaged file of a journal a name under which it is not replayed again, nor written over. To be
+/// followed by `end_setting_aside`.
 async fn set_aside<R: Runtime>(runtime: &R, folder: &Path, path: &Path) -> Result<(), Trouble> {
     let name = path.file_name().and_then(|name| name.to_str()).and_then(parse_journal_file_name);
     let (shard, number) = name.expect("it was found by its name");
@@ -111,8 +115,8 @@ async fn set_aside<R: Runtime>(runtime: &R, folder: &Path, path: &Path) -> Resul
     runtime.rename(path, &aside).await
 }
 
-/// Makes the names of damaged files durable, before logs are written to that the files have entries of. The oldest that are too
-/// many go.
+/// Makes the names of damaged files durable, before logs are written to that the files have entries of. The
+/// oldest that are too many go.
 async fn end_setting_aside<R: Runtime>(runtime: &R, folder: &Path) -> Result<(), Trouble> {
     let entries = runtime.list_folder(folder).await?;
     let mut kept: Vec<(TimestampMs, &str)> = entries
@@ -126,9 +130,9 @@ async fn end_setting_aside<R: Runtime>(runtime: &R, folder: &Path) -> Result<(),
     runtime.sync_folder(folder).await
 }
 
-/// Writes what had no room before to the segments of those of `folders` whose logs nobody has opened, and nobody moves away
-/// meanwhile, and syncs it. `false`: there is still no room for all of it.
-/// Errors: nothing in the folder may be written to any more.
+/// Writes what had no room before to the segments of those of `folders` whose logs nobody has opened, and
+/// nobody moves away meanwhile, and syncs it. `false`: there is still no room for all of it. Errors: nothing
+/// in the folder may be written to any more.
 pub async fn replay_rest<R: Runtime>(
     runtime: &R,
     folder: &Path,
@@ -148,8 +152,8 @@ pub async fn replay_rest<R: Runtime>(
     Ok(true)
 }
 
-/// Removes files of the journals once all that they hold stands in synced segments, but keeps the damaged ones. Void first: a
-/// power cut may bring their names back.
+/// Removes files of the journals once all that they hold stands in synced segments, but keeps the damaged
+/// ones. Void first: a power cut may bring their names back.
 pub async fn remove_replayed<R: Runtime>(
     runtime: &R,
     folder: &Path,
@@ -176,8 +180,8 @@ pub async fn remove_replayed<R: Runtime>(
     }
 }
 
-/// The generations whose entries stand in their segments. None unless the witnesses of all the shards agree: a shard's sync
-/// of the file system is told of what another's segments have lost.
+/// The generations whose entries stand in their segments. None unless the witnesses of all the shards agree:
+/// a shard's sync of the file system is told of what another's segments have lost.
 fn take_witnesses<R: Runtime>(runtime: &R, folder: &Path, files: &[(ShardId, PathBuf)]) -> Set<u64> {
     let mut shards: Vec<ShardId> = files.iter().map(|(shard, _)| *shard).collect();
     shards.dedup();
@@ -225,7 +229,7 @@ struct Replay<'a, R: Runtime> {
     topics: Map<String, Option<TopicId>>,
     /// Those to be synced, and those that are not there (`None`).
     segments: Map<(String, Offset), Option<R::File>>,
-    done: Replayed,
+    done: ReplayedJournals,
 }
 
 impl<'a, R: Runtime> Replay<'a, R> {
@@ -246,12 +250,12 @@ impl<'a, R: Runtime> Replay<'a, R> {
             first_unit: None,
             topics: Map::default(),
             segments: Map::default(),
-            done: Replayed::default(),
+            done: ReplayedJournals::default(),
         }
     }
 
-    /// Sees to it that everything in these files of journals is durable in its segments, but for what has no room; gives those
-    /// that are not void and whose entries are all durable.
+    /// Sees to it that everything in these files of journals is durable in its segments, but for what has no
+    /// room; gives those that are not void and whose entries are all durable.
     async fn files<'f>(&mut self, files: &'f [(ShardId, PathBuf)]) -> Result<Vec<WrittenUnit<'f>>, Trouble> {
         let mut done = Vec::new();
         for (_, path) in files {
@@ -269,8 +273,8 @@ impl<'a, R: Runtime> Replay<'a, R> {
         Ok(done)
     }
 
-    /// Writes the entries of one file to their segments. Behind damage, too: every entry has a place of its own, and a log whose
-    /// segment lacks what stood before ends there.
+    /// Writes the entries of one file to their segments. Behind damage, too: every entry has a place of its
+    /// own, and a log whose segment lacks what stood before ends there.
     async fn unit(&mut self, path: &Path, unit: &Bytes) -> Result<UnitOutcome, Trouble> {
         let compares_generation = !self.runtime.makes(Mistake::GenerationUnchecked);
         let (mut has_room, mut is_damaged) = (true, false);
@@ -326,7 +330,8 @@ impl<'a, R: Runtime> Replay<'a, R> {
         }
     }
 
-    /// Errors: the disk is full, or all but what is left to the start, and of a partition but the metadata log's nothing is written.
+    /// Errors: the disk is full, or all but what is left to the start, and of a partition but the metadata
+    /// log's nothing is written.
     async fn write(&mut self, file: &R::File, entry: &Entry<'_>, bytes: Bytes) -> Result<(), Trouble> {
         let end = entry.position + bytes.len() as u64;
         let growth_bytes = end.0.saturating_sub(file.bytes()?);
@@ -360,8 +365,8 @@ impl<'a, R: Runtime> Replay<'a, R> {
         Ok(file)
     }
 
-    /// A folder that does not say whose it is was never synced, so no entry is about it, but perhaps about an older one of its
-    /// name.
+    /// A folder that does not say whose it is was never synced, so no entry is about it, but perhaps about an
+    /// older one of its name.
     async fn topic_of(&mut self, name: &str) -> Result<Option<TopicId>, Trouble> {
         if let Some(topic_id) = self.topics.get(name) {
             return Ok(*topic_id);
@@ -373,9 +378,9 @@ impl<'a, R: Runtime> Replay<'a, R> {
         Ok(topic_id)
     }
 
-    /// Makes durable what stands in the segments so far. Where that was not written here, also finds out about what was lost
-    /// before: a segment's own sync tells of it while the kernel remembers the file, that of the file system until
-    /// somebody was told.
+    /// Makes durable what stands in the segments so far. Where that was not written here, also finds out
+    /// about what was lost before: a segment's own sync tells of it while the kernel remembers the file, that
+    /// of the file system until somebody was told.
     async fn sync_segments(&mut self) -> Result<(), Trouble> {
         let files: Vec<R::File> = std::mem::take(&mut self.segments).into_values().flatten().collect();
         let is_witnessed = !self.witnessed.is_empty();

@@ -91,8 +91,8 @@ impl<R: Runtime> Journal<R> {
         full.drain(..count).collect()
     }
 
-    /// Syncs every log that has entries in these units, then makes them void and their files free. After an error the files
-    /// are not used again: the next start replays them.
+    /// Syncs every log that has entries in these units, then makes them void and their files free. After an
+    /// error the files are not used again: the next start replays them.
     async fn retire(&self, units: Vec<Unit<R>>) -> Result<(), Trouble> {
         let mut seen = Set::default();
         let logs: Vec<Log<R>> = units
@@ -120,9 +120,10 @@ impl<R: Runtime> Journal<R> {
 }
 
 impl<R: Runtime> Log<R> {
-    /// Takes this log out of the journal: everything appended before the call is synced in its segments, and no
-    /// start will write to them again. To be called before positions of a segment are used anew, a segment is replaced, or the folder is
-    /// handed to somebody else. May be called beside appends; those count for the next drain. Not safe to drop half-way.
+    /// Takes this log out of the journal: everything appended before the call is synced in its segments, and
+    /// no start will write to them again. To be called before positions of a segment are used anew, a segment
+    /// is replaced, or the folder is handed to somebody else. May be called beside appends; those count for
+    /// the next drain. Not safe to drop half-way.
     pub async fn drain(&self) -> Result<(), Trouble> {
         if let Some(journal) = self.0.journal.get() {
             journal.drain(self).await?;

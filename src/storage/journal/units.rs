@@ -1,4 +1,5 @@
-//! The files of a shard's journal: which is being written to, which wait for their segments to be synced, which are free.
+//! The files of a shard's journal: which is being written to, which wait for their segments to be synced,
+//! which are free.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -15,7 +16,8 @@ use crate::storage::log::Inner as LogInner;
 use crate::storage::names::{journal_file_name, parse_journal_file_name};
 use crate::storage::small_file::remove_if_there;
 
-/// A unit with entries of so many logs is closed though it is not full: their files stay open until it is retired.
+/// A unit with entries of so many logs is closed though it is not full: their files stay open until it is
+/// retired.
 pub(super) const LOGS_OF_A_UNIT_MAX: usize = 2048;
 /// Zeros written at once when a file is made.
 const ZEROS_BYTES: u64 = 1024 * 1024;
@@ -33,7 +35,8 @@ pub(super) struct Unit<R: Runtime> {
 
 pub(super) struct Units<R: Runtime> {
     current: Option<Unit<R>>,
-    /// Closed while a window is under way, which may still be writing to them and to the segments of their entries.
+    /// Closed while a window is under way, which may still be writing to them and to the segments of their
+    /// entries.
     closing: Vec<Unit<R>>,
     /// To be retired, oldest first: all that was written to them has ended.
     pub(super) full: VecDeque<Unit<R>>,
@@ -54,8 +57,8 @@ pub(super) struct Units<R: Runtime> {
 }
 
 impl<R: Runtime> Units<R> {
-    /// Finds the files of this shard that an earlier run has made. Those of another size are removed; those that hold something
-    /// had no room in the segments, and are left alone.
+    /// Finds the files of this shard that an earlier run has made. Those of another size are removed; those
+    /// that hold something had no room in the segments, and are left alone.
     pub(super) async fn find(runtime: &R, folder: &Path, unit_bytes: u64) -> Result<Units<R>, Trouble> {
         let mut units = Units {
             current: None,
@@ -136,7 +139,8 @@ impl<R: Runtime> Units<R> {
         self.full.extend(self.closing.drain(..));
     }
 
-    /// Sees to it that unit `number`, and all before it, can be retired. `false`: only once the window under way has ended.
+    /// Sees to it that unit `number`, and all before it, can be retired. `false`: only once the window under
+    /// way has ended.
     pub(super) fn close_up_to(&mut self, number: u64) -> bool {
         let is_current = self.current.as_ref().is_some_and(|unit| unit.number <= number);
         let is_closing = self.closing.iter().any(|unit| unit.number <= number);
@@ -164,13 +168,15 @@ impl<R: Runtime> Units<R> {
 }
 
 impl<R: Runtime> Journal<R> {
-    /// Further files may take so many bytes of the disk; without bound until it is said, and none after one had no room.
+    /// Further files may take so many bytes of the disk; without bound until it is said, and none after one
+    /// had no room.
     pub fn let_grow(&self, bytes: u64) {
         self.0.units.borrow_mut().growth_bytes = bytes;
     }
 
-    /// What is to be run in the background, if another file is to be made: none is free, and the next unit should find one. Where
-    /// there is no room for it, or no descriptor, windows go without. An error is one of a sync.
+    /// What is to be run in the background, if another file is to be made: none is free, and the next unit
+    /// should find one. Where there is no room for it, or no descriptor, windows go without. An error is one
+    /// of a sync.
     pub fn making_file(&self) -> Option<impl Future<Output = Result<(), Trouble>> + use<R>> {
         let number = {
             let mut units = self.0.units.borrow_mut();
@@ -206,8 +212,9 @@ impl<R: Runtime> Journal<R> {
         })
     }
 
-    /// Makes a file of zeros that are really written, so that writing it over changes nothing but its bytes. A file that a kill has
-    /// left half made is of another size, and removed by the next start. Not to be used unless its name is durable.
+    /// Makes a file of zeros that are really written, so that writing it over changes nothing but its bytes.
+    /// A file that a kill has left half made is of another size, and removed by the next start. Not to be
+    /// used unless its name is durable.
     async fn make_file(&self, number: u64) -> Result<R::File, Trouble> {
         let runtime = &self.0.runtime;
         let path = self.0.folder.join(journal_file_name(runtime.shard(), number));

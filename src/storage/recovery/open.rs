@@ -11,7 +11,7 @@ use super::super::segment::Segment;
 use super::super::settings::LogSettings;
 use super::super::small_file::{read_text, write_small};
 use super::leftovers::{remove_below, tidy};
-use super::opening::Opening;
+use super::opening::LogOpening;
 use super::repair::Repair;
 use crate::base::{Offset, TopicId, Trouble};
 use crate::record::{Batch, BatchHeader};
@@ -123,7 +123,7 @@ impl<R: Runtime> Log<R> {
             .map(|segment| Rc::new(Segment::found(&runtime, folder.clone(), *segment, &settings)))
             .collect();
         let log = Log::with_segments(runtime, files, folder, topic_id, settings, segments);
-        let opened = Opening { log: &log, known, found, repairs }.run(&mut replay).await?;
+        let opened = LogOpening { log: &log, known, found, repairs }.run(&mut replay).await?;
         Ok((log, opened))
     }
 }

@@ -20,7 +20,7 @@ use crate::base::{Offset, Position, Trouble};
 use crate::runtime::{File, Open, Runtime};
 
 /// A log while it is being opened.
-pub(super) struct Opening<'a, R: Runtime> {
+pub(super) struct LogOpening<'a, R: Runtime> {
     pub(super) log: &'a Log<R>,
     pub(super) known: OpenLog,
     pub(super) found: FoundFiles,
@@ -40,7 +40,7 @@ struct ScanEnd {
     is_torn: bool,
 }
 
-impl<R: Runtime> Opening<'_, R> {
+impl<R: Runtime> LogOpening<'_, R> {
     /// Reads what stands beside the segments, finds the end of the log, and replays what has to be.
     pub(super) async fn run(mut self, replay: &mut impl FnMut(Replayed<'_>)) -> Result<OpenedLog, Trouble> {
         let first_base_offset = self.log.0.segments.borrow().front().map(|segment| segment.base_offset);

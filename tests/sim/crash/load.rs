@@ -181,7 +181,10 @@ impl Load {
                 match answer.await {
                     Some(Ok(appended)) => self.promise_batch(number, sent, appended),
                     Some(Err(AppendRefusal::UnknownTopicOrPartition)) if self.has_ended(partition) => return,
-                    Some(Err(AppendRefusal::Refused(AppendError::OutOfOrderSequenceNumber))) => {
+                    Some(Err(AppendRefusal::Refused {
+                        error: AppendError::OutOfOrderSequenceNumber,
+                        ..
+                    })) => {
                         is_out_of_order = true;
                     }
                     _ => is_refused = true,

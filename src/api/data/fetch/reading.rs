@@ -10,7 +10,7 @@ use crate::base::{Map, Monotonic, ShardId, TopicPartition};
 use crate::partition::{IsolationLevel, ReadPlan, ReadRequest};
 use crate::protocol::{AbortedTransaction, ErrorCode, query_code};
 use crate::runtime::{Runtime, SendSegment};
-use crate::shard::{QueryRefusal, ReadOrder, SharedRead, WatchOrder};
+use crate::shard::{QueryRefusal, Read, ReadOrder, SharedRead, WatchOrder};
 
 /// Below this a partition's own limit may be smaller than one batch, and then the order of the request decides who is
 /// served; so the shards are asked one after the other.
@@ -160,20 +160,8 @@ fn read_on<R: Runtime>(
     let shard = context.shard().clone();
     if owner == shard.id {
         return Box::pin(async move {
-            let mut reads = Vec::with_capacity(count);
-            for result in shard.read(&orders, bytes_max, whole_first).await {
-                reads.push(
-                    result
-                        .map(|read| PartitionRead {
-                            plan: read.plan,
-                            aborted: read.aborted.as_deref().map(aborted_of),
-                            bytes: read.bytes(),
-                            records: read.into_segments(),
-                        })
-                        .map_err(|refusal| Refusal::of(&refusal)),
-                );
-            }
-            reads
+            let results = shard.read(&orders, bytes_max, whole_first).await;
+            results.into_iter().map(told).collect()
         });
     }
     let work = context
@@ -182,13 +170,18 @@ fn read_on<R: Runtime>(
     Box::pin(async move {
         let stopped = || (0..count).map(|_| Err(QueryRefusal::ShardStopped)).collect();
         let results: Vec<Result<SharedRead<R>, QueryRefusal>> = work.await.unwrap_or_else(stopped);
-        let adopt = |read: SharedRead<R>| PartitionRead {
-            plan: read.plan,
-            aborted: read.aborted.as_deref().map(aborted_of),
-            bytes: read.bytes(),
-            records: read.into_segments(&shard.runtime),
-        };
-        results.into_iter().map(|result| result.map(adopt).map_err(|refusal| Refusal::of(&refusal))).collect()
+        let adopt = |result: Result<SharedRead<R>, _>| result.map(|read| read.adopt(&shard.runtime));
+        results.into_iter().map(|result| told(adopt(result))).collect()
+    })
+}
+
+fn told<F>(result: Result<Read<F>, QueryRefusal>) -> PartitionResult<F> {
+    let read = result.map_err(|refusal| Refusal::of(&refusal))?;
+    Ok(PartitionRead {
+        plan: read.plan,
+        aborted: read.aborted.as_deref().map(aborted_of),
+        bytes: read.bytes(),
+        records: read.into_segments(),
     })
 }
 

@@ -20,7 +20,7 @@ const FIRST_LOG_START_VERSION: i16 = 5;
 /// The answer of one partition entry.
 pub struct Answer {
     response: PartitionProduceResponse,
-    /// A refusal that also tells where this partition's log starts; that is still to be asked for.
+    /// A refusal by who has not asked the log, that also tells where this partition's log starts; that is still to be asked for.
     log_start_of: Option<TopicPartition>,
 }
 
@@ -45,7 +45,6 @@ impl Answer {
     pub fn of_append<R: Runtime>(
         context: &RequestContext<R>,
         index: i32,
-        partition: TopicPartition,
         result: Result<Appended, AppendRefusal>,
     ) -> Answer {
         let refused = match result {
@@ -65,7 +64,12 @@ impl Answer {
             let leader = BrokerId(context.shard().config().node_id.0);
             response = response.with_current_leader(LeaderIdAndEpoch::default().with_leader_id(leader));
         }
-        Answer { response, log_start_of: tells_log_start_offset(&refused).then_some(partition) }
+        if let AppendRefusal::Refused { error, log_start_offset } = refused
+            && tells_log_start_offset(error)
+        {
+            response = response.with_log_start_offset(log_start_offset.0);
+        }
+        Answer { response, log_start_of: None }
     }
 
     /// The answer with all it tells. Safe to drop half-way.
@@ -90,20 +94,14 @@ impl Answer {
 
 /// What the log itself refuses comes with its start, but for the errors that Kafka counts as expected.
 /// Source: Kafka's `ReplicaManager.appendToLocalLog`.
-fn tells_log_start_offset(refusal: &AppendRefusal) -> bool {
-    match refusal {
-        AppendRefusal::Refused(error) => match error {
-            AppendError::NotLeaderOrFollower | AppendError::KafkaStorageError => false,
-            AppendError::NotEnoughReplicas
-            | AppendError::OutOfOrderSequenceNumber
-            | AppendError::InvalidProducerEpoch
-            | AppendError::InvalidTxnState
-            | AppendError::TransactionCoordinatorFenced => true,
-        },
-        AppendRefusal::UnknownTopicOrPartition
-        | AppendRefusal::DiskFull
-        | AppendRefusal::RequestTimedOut
-        | AppendRefusal::ShardStopped => false,
+fn tells_log_start_offset(error: AppendError) -> bool {
+    match error {
+        AppendError::NotLeaderOrFollower | AppendError::KafkaStorageError => false,
+        AppendError::NotEnoughReplicas
+        | AppendError::OutOfOrderSequenceNumber
+        | AppendError::InvalidProducerEpoch
+        | AppendError::InvalidTxnState
+        | AppendError::TransactionCoordinatorFenced => true,
     }
 }
 

@@ -101,7 +101,7 @@ pub fn begin<R: Runtime>(
                 if result == Err(AppendRefusal::RequestTimedOut) {
                     unwritten.push((owner, partition));
                 }
-                Answer::of_append(&context, index, partition, result)
+                Answer::of_append(&context, index, result)
             }
         };
         let mut response = ProduceResponse::default();

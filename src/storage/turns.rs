@@ -4,15 +4,15 @@ use std::task::{Poll, Waker};
 
 /// Lets one task after the other of a core do what two must not do at once.
 #[derive(Default)]
-pub(super) struct Turn {
+pub(super) struct Turns {
     is_taken: Cell<bool>,
     waiting: RefCell<Vec<Waker>>,
 }
 
 /// Somebody's turn, until it drops.
-pub(super) struct TurnTaken<'a>(&'a Turn);
+pub(super) struct TurnTaken<'a>(&'a Turns);
 
-impl Turn {
+impl Turns {
     /// Waits until it is free. Safe to drop half-way.
     pub(super) async fn take(&self) -> TurnTaken<'_> {
         poll_fn(|context| {
