@@ -206,6 +206,22 @@ fn writes_that_find_the_disk_full_now_and_then_lose_nothing() {
     });
 }
 
+/// On a file system that writes nothing in place a block of the journal needs room each time it is written over.
+#[test]
+fn a_journal_that_finds_no_room_for_its_blocks_now_and_then_loses_nothing() {
+    for_each_seed(5, |simulation| {
+        write_through_trouble(simulation, &[], async |runtime, machine| {
+            let full = DiskFault::Error(libc::ENOSPC);
+            machine.disk().fail_sometimes(DiskOperation::WriteDurable, ".journal", 300_000, full);
+            pause(runtime, 20_000).await;
+            machine.disk().heal();
+        });
+        assert!(simulation.crossings(Crossing::DiskFull) > 0, "no write found the disk full");
+        let names = simulation.machine("broker").disk().names("/data");
+        assert!(!names.iter().any(|name| name.contains(".damaged-")), "{names:?}");
+    });
+}
+
 #[test]
 fn a_start_on_a_full_disk_serves_what_the_journals_hold_once_there_is_room() {
     let settings = [("onrush.disk.reserve.bytes", "0"), ("onrush.journal.file.bytes", "1048576")];

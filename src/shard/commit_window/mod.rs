@@ -307,6 +307,12 @@ async fn commit<R: Runtime>(
         Ok(()) => durable.iter().for_each(|(replica, end)| {
             replica.log.get().expect("it was written to").durable_up_to(*end);
         }),
+        // A file system that writes nothing in place: the segments have the batches, and are synced like the others.
+        Err(trouble) if trouble.is_disk_full() => {
+            window.had_no_room();
+            shard.refuse_producers();
+            durable = sync_all(shard, durable).await;
+        }
         Err(trouble) => {
             shard.take_log_folder_offline(&trouble);
             durable.clear();

@@ -220,4 +220,10 @@ impl<R: Runtime> JournalWindow<R> {
         }
         (taken, all(writes))
     }
+
+    /// A write has found no room, so not all windows of the journal are whole: no later one will follow in the same
+    /// file. To be called before the window ends; what `write` has taken is to be synced in its segments.
+    pub fn had_no_room(&self) {
+        self.0.0.units.borrow_mut().close_with_window();
+    }
 }

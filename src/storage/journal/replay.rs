@@ -94,10 +94,10 @@ pub async fn replay<R: Runtime>(
             continue;
         }
         if unit.is_some() {
-            make_void(&runtime.open(path, Open::Durable).await?).await?;
+            make_void(runtime, &runtime.open(path, Open::Durable).await?).await?;
         }
         if shard.0 >= shard_count && !without_room.contains(path) {
-            runtime.remove_file(path).await?;
+            remove_if_there(runtime, path).await?;
         }
     }
     if replay.done.damaged_files > 0 {
@@ -170,7 +170,7 @@ pub async fn remove_replayed<R: Runtime>(
             set_aside(runtime, folder, path).await?;
             is_any_damaged = true;
         } else {
-            make_void(&runtime.open(path, Open::Durable).await?).await?;
+            make_void(runtime, &runtime.open(path, Open::Durable).await?).await?;
             remove_if_there(runtime, path).await?;
         }
     }

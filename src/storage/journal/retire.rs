@@ -111,9 +111,12 @@ impl<R: Runtime> Journal<R> {
             sync_with_file_system(&logs, &units[0].file).await?;
         }
         for unit in units {
-            make_void(&unit.file).await?;
-            self.0.units.borrow_mut().add_free(unit.file);
-            self.0.runtime.crossed(Crossing::JournalRecycled);
+            if make_void(&self.0.runtime, &unit.file).await? {
+                self.0.units.borrow_mut().add_free(unit.file);
+                self.0.runtime.crossed(Crossing::JournalRecycled);
+            } else {
+                self.0.units.borrow_mut().forget_file();
+            }
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::base::{Position, Trouble};
 use crate::runtime::{File, Open, Runtime};
 use crate::storage::log::Inner as LogInner;
 use crate::storage::names::{journal_file_name, parse_journal_file_name};
-use crate::storage::small_file::remove_if_there;
+use crate::storage::small_file::{folder_of, remove_if_there};
 
 /// A unit with entries of so many logs is closed though it is not full: their files stay open until it is
 /// retired.
@@ -131,6 +131,17 @@ impl<R: Runtime> Units<R> {
         self.window_is_open = true;
     }
 
+    /// What was written to the current unit may lack a window, so that no later one may follow there: it is closed
+    /// with the window under way.
+    pub(super) fn close_with_window(&mut self) {
+        self.close_is_wanted = true;
+    }
+
+    /// The file of a unit that was retired is gone.
+    pub(super) fn forget_file(&mut self) {
+        self.file_count -= 1;
+    }
+
     pub(super) fn end_window(&mut self) {
         self.window_is_open = false;
         if std::mem::take(&mut self.close_is_wanted) {
@@ -241,7 +252,16 @@ impl<R: Runtime> Journal<R> {
     }
 }
 
-/// Empties a file of the journal: its windows count from the first one on.
-pub(super) async fn make_void<F: File>(file: &F) -> Result<(), Trouble> {
-    file.write_durable(Position(0), &[Bytes::from_static(&[0; BLOCK_BYTES as usize])]).await
+/// Empties a file of the journal: its windows count from the first one on. A file system that writes nothing in
+/// place may have no room for that: then the file goes. `false`: it is gone, for good.
+pub(super) async fn make_void<R: Runtime>(runtime: &R, file: &R::File) -> Result<bool, Trouble> {
+    let zeros = Bytes::from_static(&[0; BLOCK_BYTES as usize]);
+    match file.write_durable(Position(0), &[zeros]).await {
+        Err(trouble) if trouble.is_disk_full() => {
+            remove_if_there(runtime, file.path()).await?;
+            runtime.sync_folder(folder_of(file.path())).await?;
+            Ok(false)
+        }
+        written => written.map(|()| true),
+    }
 }

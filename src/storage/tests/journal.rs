@@ -379,7 +379,10 @@ fn without_room_for_a_file_windows_are_synced() {
 }
 
 /// A log of one commit window, which stands in the journal and in the page cache; the process runs.
-fn journaled(simulation: &Simulation, machine: &SimMachine) -> (Journal<SimRuntime>, Log<SimRuntime>, Model) {
+pub(super) fn journaled(
+    simulation: &Simulation,
+    machine: &SimMachine,
+) -> (Journal<SimRuntime>, Log<SimRuntime>, Model) {
     machine.run(simulation, |runtime| async move {
         let log = create_numbered(&runtime, 0).await;
         let journal = open_journal(&runtime).await;

@@ -7,6 +7,7 @@ mod damage;
 mod folder;
 mod journal;
 mod journal_damage;
+mod journal_room;
 mod kafka_folder;
 mod leftovers;
 mod lost_pages;
