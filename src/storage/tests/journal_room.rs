@@ -4,7 +4,8 @@ use super::super::*;
 use super::journal::*;
 use crate::runtime::sim::{DiskFault, DiskOperation, Simulation};
 
-const FULL: DiskFault = DiskFault::Error(libc::ENOSPC);
+/// Linux's number for a full disk.
+const FULL: DiskFault = DiskFault::Error(28);
 
 #[test]
 fn a_file_that_finds_no_room_to_be_emptied_goes_for_good() {
