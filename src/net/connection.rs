@@ -289,11 +289,15 @@ impl<R: Runtime> Connection<R> {
             && !self.context.router.is_congested()
     }
 
-    /// The shard this connection had better live on. Asked at its first data request, and later only after many that
-    /// had nothing to do here; never while something is in flight.
+    /// The shard this connection had better live on. Decided by its first data request; later only many in a row that had nothing
+    /// to do here change it. Never while something is in flight.
     fn better_shard(&mut self, request: &RequestKind) -> Option<ShardId> {
         let interest = api::interest(&self.context, request)?;
-        if interest.here {
+        let is_fine = match self.placed {
+            true => interest.here,
+            false => interest.preferred == self.shard.id,
+        };
+        if is_fine {
             self.placed = true;
             self.foreign_requests = 0;
             return None;
@@ -301,7 +305,7 @@ impl<R: Runtime> Connection<R> {
         self.foreign_requests += 1;
         let patience = if self.placed { FOREIGN_REQUESTS_BEFORE_MOVE } else { 0 };
         let quiet = self.in_flight.is_empty() && self.out.is_empty();
-        (self.foreign_requests > patience && quiet).then_some(interest.first)
+        (self.foreign_requests > patience && quiet).then_some(interest.preferred)
     }
 
     /// Undoes `take_frame`, for the shard that the connection moves to.
