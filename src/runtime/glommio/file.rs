@@ -25,6 +25,8 @@ pub(super) const DISK_READ_BYTES_MAX: usize = 1024 * 1024;
 const WRITE_CALL_BUFFERS_MAX: usize = 1024;
 /// What is written back at a time. In larger steps other writes were seen to wait for 30 ms and more.
 const WRITE_BACK_STEP_BYTES: u64 = 512 * 1024;
+/// Memory for reads up to this size is taken without a look at the length of the file.
+const ASKED_BYTES_MAX: usize = 64 * 1024;
 /// Without `cachestat`, one byte in this many is asked for.
 const PROBE_BYTES: u64 = 64 * 1024;
 
@@ -191,8 +193,14 @@ impl File for GlommioFile {
     }
 
     async fn read_at(&self, position: Position, bytes: usize) -> Result<Bytes, Trouble> {
-        let end = self.bytes()?;
-        let bytes = bytes.min(usize::try_from(end.saturating_sub(position.0)).unwrap_or(usize::MAX));
+        let bytes = match bytes {
+            // The read itself tells where the file ends.
+            0..=ASKED_BYTES_MAX => bytes,
+            _ => {
+                let rest = self.bytes()?.saturating_sub(position.0);
+                bytes.min(usize::try_from(rest).unwrap_or(usize::MAX))
+            }
+        };
         let mut memory = BytesMut::with_capacity(bytes);
         while memory.len() < bytes {
             let at = position + memory.len() as u64;
