@@ -1,0 +1,6 @@
+//! A load harness for any endpoint that speaks the Kafka protocol: it measures Onrush, Apache Kafka and whatever else does.
+//!
+//! It takes nothing from the broker's library, so that it cannot share a mistake with it.
+
+pub mod figures;
+pub mod result;
