@@ -4,3 +4,5 @@
 
 pub mod figures;
 pub mod result;
+pub mod wire;
+pub mod workload;
