@@ -2,7 +2,14 @@
 //!
 //! It takes nothing from the broker's library, so that it cannot share a mistake with it.
 
+pub mod broker;
+pub mod cli;
+pub mod compare;
 pub mod figures;
+pub mod load;
+pub mod rate;
 pub mod result;
+pub mod session;
+pub mod verify;
 pub mod wire;
 pub mod workload;

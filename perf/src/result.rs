@@ -18,6 +18,21 @@ pub struct Document {
     pub outcome: Outcome,
 }
 
+impl Document {
+    pub fn runs(&self) -> Vec<&Run> {
+        match &self.outcome {
+            Outcome::Run(run) => vec![run],
+            Outcome::Curve(curve) => [&*curve.maximum].into_iter().chain(&curve.points).collect(),
+            Outcome::Comparison(comparison) => comparison.runs.iter().map(|compared| &compared.run).collect(),
+        }
+    }
+
+    /// Whether all runs that were verified are complete.
+    pub fn is_complete(&self) -> bool {
+        self.runs().iter().filter_map(|run| run.verification).all(|found| found.is_complete())
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -35,7 +50,7 @@ pub struct Host {
     pub memory_bytes: u64,
     /// Seconds since 1970, UTC, at the start.
     pub started_unix_seconds: u64,
-    /// File system type and device of the broker's data, where the harness knows where the data lies.
+    /// Device, type and options of the file system with the broker's data, where the harness knows where the data lies.
     pub data_file_system: Option<String>,
 }
 
@@ -160,7 +175,7 @@ pub struct GroupTotals {
     pub consumed: Flow,
     /// Records between where it stood and the last acknowledged record when the measured time ended.
     pub lag_records: u64,
-    /// Held back on purpose by its workload.
+    /// Behind on purpose: held back, or busy with a backlog. Its latency does not count.
     pub is_lagging: bool,
 }
 
@@ -177,7 +192,8 @@ pub struct BrokerTotals {
     pub involuntary_switches: Option<u64>,
 }
 
-/// Every record that was acknowledged is looked for at every group that does not lag on purpose.
+/// Every record that was acknowledged is looked for at every group that is not held back; where nobody reads, everything
+/// is read once after the load.
 /// Counts are of records, over all those groups, warm-up included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {

@@ -10,10 +10,11 @@ use bytes::Bytes;
 use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
+use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{
-    ApiVersionsRequest, CreateTopicsRequest, DeleteTopicsRequest, FindCoordinatorRequest, InitProducerIdRequest,
-    MetadataRequest, RequestHeader, ResponseHeader, TopicName,
+    ApiVersionsRequest, CreateTopicsRequest, DeleteTopicsRequest, FindCoordinatorRequest,
+    InitProducerIdRequest, ListOffsetsRequest, MetadataRequest, RequestHeader, ResponseHeader, TopicName,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes, VersionRange};
 
@@ -69,7 +70,8 @@ impl Admin {
     pub fn connect(address: &str) -> Result<Admin, Failure> {
         let socket = connect(address)?;
         socket.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(|error| format!("{address}: {error}"))?;
-        let mut admin = Admin { address: address.to_owned(), socket, correlation_id: 0, versions: BTreeMap::new() };
+        let mut admin =
+            Admin { address: address.to_owned(), socket, correlation_id: 0, versions: BTreeMap::new() };
         let name = StrBytes::from_static_str(CLIENT_ID);
         let version = StrBytes::from_static_str(env!("CARGO_PKG_VERSION"));
         let request = ApiVersionsRequest::default()
@@ -82,7 +84,8 @@ impl Admin {
 
     /// The highest version of an API that both sides have, `known` being ours.
     pub fn version_of(&self, api_key: i16, known: (i16, i16)) -> Result<i16, Failure> {
-        let missing = || format!("{} has no API {api_key} in versions {} to {}", self.address, known.0, known.1);
+        let missing =
+            || format!("{} has no API {api_key} in versions {} to {}", self.address, known.0, known.1);
         let served = self.versions.get(&api_key).ok_or_else(missing)?;
         let version = served.max_version.min(known.1);
         if version < served.min_version.max(known.0) { Err(missing()) } else { Ok(version) }
@@ -107,7 +110,9 @@ impl Admin {
         let mut answer = Bytes::from(answer);
         ResponseHeader::decode(&mut answer, R::Response::header_version(version))
             .and_then(|_| R::Response::decode(&mut answer, version))
-            .map_err(|error| format!("{} answered API {} with what is no answer: {error}", self.address, R::KEY))
+            .map_err(|error| {
+                format!("{} answered API {} with what is no answer: {error}", self.address, R::KEY)
+            })
     }
 
     /// Creates the topic and waits until every partition has a leader.
@@ -151,8 +156,11 @@ impl Admin {
         let topic = MetadataRequestTopic::default().with_name(Some(topic_name(name)));
         let answer = self.ask(&MetadataRequest::default().with_topics(Some(vec![topic])))?;
         let address = |host: &StrBytes, port: i32| format!("{}:{port}", host.as_str());
-        let addresses = answer.brokers.iter().map(|node| (node.node_id.0, address(&node.host, node.port))).collect();
-        let Some(topic) = answer.topics.into_iter().find(|topic| topic.error_code == 0) else { return Ok(None) };
+        let addresses =
+            answer.brokers.iter().map(|node| (node.node_id.0, address(&node.host, node.port))).collect();
+        let Some(topic) = answer.topics.into_iter().find(|topic| topic.error_code == 0) else {
+            return Ok(None);
+        };
         let mut partitions = topic.partitions;
         partitions.sort_by_key(|partition| partition.partition_index);
         if partitions.iter().any(|partition| partition.error_code != 0 || partition.leader_id.0 < 0) {
@@ -160,6 +168,31 @@ impl Admin {
         }
         let leaders = partitions.iter().map(|partition| partition.leader_id.0).collect();
         Ok(Some(TopicPlace { name: name.to_owned(), id: topic.topic_id.into_bytes(), leaders, addresses }))
+    }
+
+    /// The high watermark of each of `partitions`, which this broker must lead.
+    pub fn end_offsets(&mut self, topic: &str, partitions: &[i32]) -> Result<BTreeMap<i32, i64>, Failure> {
+        const LATEST: i64 = -1;
+        let asked = partitions.iter().map(|partition| {
+            ListOffsetsPartition::default().with_partition_index(*partition).with_timestamp(LATEST)
+        });
+        let asked = ListOffsetsTopic::default().with_name(topic_name(topic)).with_partitions(asked.collect());
+        let request = ListOffsetsRequest::default().with_replica_id((-1).into()).with_topics(vec![asked]);
+        for _ in 0..TRIES_MAX {
+            let answer = self.ask(&request)?;
+            let found = answer.topics.iter().flat_map(|topic| &topic.partitions);
+            match found.clone().find(|partition| partition.error_code != 0) {
+                None => {
+                    return Ok(found.map(|partition| (partition.partition_index, partition.offset)).collect());
+                }
+                Some(refused) if is_retriable(refused.error_code) => std::thread::sleep(RETRY_BACKOFF),
+                Some(refused) => {
+                    let code = name_of(refused.error_code);
+                    return Err(format!("{} does not tell where {topic} ends: {code}", self.address));
+                }
+            }
+        }
+        Err(format!("{} does not tell where {topic} ends", self.address))
     }
 
     pub fn delete_topic(&mut self, name: &str) -> Result<(), Failure> {
@@ -184,6 +217,7 @@ impl Admin {
     /// A new producer id and its epoch, without a transactional id.
     pub fn producer_id(&mut self) -> Result<(i64, i16), Failure> {
         let request = InitProducerIdRequest::default()
+            .with_transactional_id(None)
             .with_transaction_timeout_ms(i32::MAX)
             .with_producer_id((-1).into())
             .with_producer_epoch(-1);

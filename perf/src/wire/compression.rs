@@ -43,7 +43,8 @@ impl Compression {
             Compression::Snappy => {
                 out.extend_from_slice(XERIAL_HEADER);
                 for chunk in records.chunks(32 * 1024) {
-                    let chunk = snap::raw::Encoder::new().compress_vec(chunk).expect("32 KiB are not too much");
+                    let chunk =
+                        snap::raw::Encoder::new().compress_vec(chunk).expect("32 KiB are not too much");
                     out.extend_from_slice(&(chunk.len() as u32).to_be_bytes());
                     out.extend_from_slice(&chunk);
                 }

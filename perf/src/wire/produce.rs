@@ -46,7 +46,12 @@ impl ProduceHead {
 
     /// Begins a request with `partition_count` batches of `batch_bytes` in all; each follows as `put_partition` and its bytes
     /// and a 0, the whole is closed by `TAIL`.
-    pub fn put(&self, out: &mut Vec<u8>, correlation_id: i32, batch_lengths: impl Iterator<Item = usize> + Clone) {
+    pub fn put(
+        &self,
+        out: &mut Vec<u8>,
+        correlation_id: i32,
+        batch_lengths: impl Iterator<Item = usize> + Clone,
+    ) {
         let count = batch_lengths.clone().count();
         let partitions: usize = batch_lengths.map(partition_length).sum();
         let start = out.len();
@@ -172,8 +177,12 @@ mod tests {
         for version in VERSIONS.0..=VERSIONS.1 {
             let good = PartitionProduceResponse::default().with_index(3).with_base_offset(77);
             let message = Some(StrBytes::from_static_str("no"));
-            let refused =
-                good.clone().with_index(4).with_error_code(10).with_base_offset(-1).with_error_message(message);
+            let refused = good
+                .clone()
+                .with_index(4)
+                .with_error_code(10)
+                .with_base_offset(-1)
+                .with_error_message(message);
             let mut named = TopicProduceResponse::default().with_partition_responses(vec![good, refused]);
             if version < 13 {
                 named.name.0 = StrBytes::from_static_str("logs");

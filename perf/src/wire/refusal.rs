@@ -39,6 +39,8 @@ mod tests {
         assert_eq!(name_of(0), "NONE");
         assert_eq!(name_of(6), "NOT_LEADER_OR_FOLLOWER");
         assert_eq!(name_of(10), "MESSAGE_TOO_LARGE");
-        assert!(is_retriable(6) && is_retriable(7) && is_retriable(56) && !is_retriable(10) && !is_retriable(0));
+        assert!(
+            is_retriable(6) && is_retriable(7) && is_retriable(56) && !is_retriable(10) && !is_retriable(0)
+        );
     }
 }

@@ -111,6 +111,10 @@ impl Template {
         self.record_count
     }
 
+    pub fn is_compressed(&self) -> bool {
+        self.places.is_empty()
+    }
+
     pub fn length(&self) -> usize {
         self.bytes.len()
     }
@@ -135,7 +139,7 @@ impl Template {
 
     /// Appends the whole batch with every record stamped.
     pub fn put_full(&self, out: &mut Vec<u8>, stamp: &Stamp) {
-        if self.places.is_empty() {
+        if self.is_compressed() {
             self.put_light_head(out, stamp);
             return out.extend_from_slice(self.tail());
         }
@@ -161,11 +165,18 @@ impl Template {
 }
 
 impl Stamp {
-    const NOBODY: Stamp =
-        Stamp { run: 0, producer: 0, sequence: 0, planned_ns: 0, unix_ms: 0, producer_id: -1, producer_epoch: -1 };
+    const NOBODY: Stamp = Stamp {
+        run: 0,
+        producer: 0,
+        sequence: 0,
+        planned_ns: 0,
+        unix_ms: 0,
+        producer_id: -1,
+        producer_epoch: -1,
+    };
 
     /// Kafka's sequence numbers begin again at 0 behind `i32::MAX`.
-    fn base_sequence(&self) -> i32 {
+    pub fn base_sequence(&self) -> i32 {
         if self.producer_id < 0 { -1 } else { (self.sequence & 0x7fff_ffff) as i32 }
     }
 }
@@ -222,7 +233,8 @@ impl Shifted {
 
     /// The CRC of both, where `before` is that of the bytes in front.
     fn behind(&self, before: u32) -> u32 {
-        let shifted = (0..32).filter(|bit| before >> bit & 1 == 1).fold(0, |sum, bit| sum ^ self.columns[bit]);
+        let shifted =
+            (0..32).filter(|bit| before >> bit & 1 == 1).fold(0, |sum, bit| sum ^ self.columns[bit]);
         shifted ^ self.crc
     }
 }
@@ -232,7 +244,8 @@ mod tests {
     use super::*;
 
     fn contents(count: usize) -> Vec<Content> {
-        let one = |index: usize| Content { key: Some(vec![7; index % 3]), payload: vec![index as u8; 50 + index] };
+        let one =
+            |index: usize| Content { key: Some(vec![7; index % 3]), payload: vec![index as u8; 50 + index] };
         (0..count).map(one).collect()
     }
 

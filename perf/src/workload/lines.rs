@@ -6,17 +6,41 @@ use fastrand::Rng;
 
 const LEVELS: [(&str, u32); 5] = [("INFO", 78), ("DEBUG", 12), ("WARN", 7), ("ERROR", 3), ("TRACE", 0)];
 const MODULES: [&str; 12] = [
-    "http.server", "http.client", "db.pool", "db.query", "cache.redis", "auth.session", "queue.worker", "scheduler",
-    "billing.invoice", "search.index", "mail.outbox", "storage.blob",
+    "http.server",
+    "http.client",
+    "db.pool",
+    "db.query",
+    "cache.redis",
+    "auth.session",
+    "queue.worker",
+    "scheduler",
+    "billing.invoice",
+    "search.index",
+    "mail.outbox",
+    "storage.blob",
 ];
 const METHODS: [&str; 5] = ["GET", "GET", "GET", "POST", "PUT"];
 const PATHS: [&str; 8] = [
-    "/api/v1/items", "/api/v1/users", "/api/v2/orders", "/health", "/api/v1/search", "/static/app.js", "/login",
+    "/api/v1/items",
+    "/api/v1/users",
+    "/api/v2/orders",
+    "/health",
+    "/api/v1/search",
+    "/static/app.js",
+    "/login",
     "/api/v2/invoices",
 ];
 const MESSAGES: [&str; 10] = [
-    "request finished", "connection taken from the pool", "row not found", "retrying after a timeout", "job finished",
-    "token refreshed", "cache miss", "slow query", "upstream answered", "flushed batch",
+    "request finished",
+    "connection taken from the pool",
+    "row not found",
+    "retrying after a timeout",
+    "job finished",
+    "token refreshed",
+    "cache miss",
+    "slow query",
+    "upstream answered",
+    "flushed batch",
 ];
 const TAGS: [&str; 10] =
     ["region", "zone", "cluster", "tenant", "shard", "version", "user_agent", "peer", "build", "queue"];
@@ -54,7 +78,10 @@ impl Lines {
         if module.starts_with("http") {
             let (method, path) = (METHODS[rng.usize(..METHODS.len())], PATHS[rng.usize(..PATHS.len())]);
             let status = [200, 200, 200, 201, 204, 304, 404, 500][rng.usize(..8)];
-            put(&mut line, format_args!(" method={method} path={path}/{} status={status}", rng.u32(..100_000)));
+            put(
+                &mut line,
+                format_args!(" method={method} path={path}/{} status={status}", rng.u32(..100_000)),
+            );
             put(&mut line, format_args!(" bytes={} duration_us={}", rng.u32(..50_000), rng.u32(..900_000)));
         }
         let length = (self.mean_bytes as f64 * share_of_mean(rng)) as usize;

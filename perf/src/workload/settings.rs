@@ -189,7 +189,8 @@ impl Workload {
                 format!("{name} is no workload of {} and no file to read: {error}", names.join(", "))
             })?,
         };
-        let stem = Path::new(name).file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into());
+        let stem =
+            Path::new(name).file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into());
         Workload::parse(&stem, &text, changes)
     }
 
@@ -273,7 +274,10 @@ fn set(table: &mut toml::Table, change: &str) -> Result<(), String> {
 
 /// A number or a truth value where it reads as one, but for the keys that hold texts.
 fn value_of(section: &str, key: &str, text: &str) -> toml::Value {
-    let is_text = matches!((section, key), ("producers", "acks" | "rate" | "compression") | ("records", "kind" | "file"));
+    let is_text = matches!(
+        (section, key),
+        ("producers", "acks" | "rate" | "compression") | ("records", "kind" | "file")
+    );
     if is_text {
         return toml::Value::String(text.to_owned());
     }
@@ -303,10 +307,12 @@ mod tests {
 
     #[test]
     fn a_change_sets_one_key() {
-        let changes = ["producers.count=7", "producers.acks=1", "producers.idempotent=false"].map(str::to_owned);
+        let changes =
+            ["producers.count=7", "producers.acks=1", "producers.idempotent=false"].map(str::to_owned);
         let workload = Workload::parse("w", "", &changes).expect("valid");
         assert_eq!((workload.producers.count, workload.producers.acks), (7, Acks::Leader));
-        let workload = Workload::parse("w", "", &["topic.settings.retention.ms=5".to_owned()]).expect("valid");
+        let workload =
+            Workload::parse("w", "", &["topic.settings.retention.ms=5".to_owned()]).expect("valid");
         assert_eq!(workload.topic.settings["retention.ms"], "5");
         assert_eq!(workload.flat()["topic.settings.retention.ms"], "5");
     }

@@ -1,0 +1,116 @@
+//! A broker that the harness starts: a free port, and a data folder that goes with it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::control_group::MemoryGroup;
+use crate::wire::admin::Failure;
+
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How a broker is to be started.
+#[derive(Clone, Debug, Default)]
+pub struct Making {
+    /// Server properties; all others are the broker's defaults.
+    pub settings: BTreeMap<String, String>,
+    /// Where its data folder is made; the system's folder for temporary files if `None`.
+    pub data_parent: Option<PathBuf>,
+    /// 0: no limit.
+    pub memory_limit_mib: u64,
+}
+
+/// Dropping it stops the broker and removes its data.
+pub struct OwnBroker {
+    child: Child,
+    pub bootstrap: String,
+    pub folder: TempDir,
+    /// Why the memory limit that was asked for is not in force.
+    pub unlimited: Option<String>,
+    /// Is removed after the process is gone.
+    _group: Option<MemoryGroup>,
+}
+
+impl OwnBroker {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Where its partitions are.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Runs `command` until `bootstrap` takes connections; what it prints goes to `broker.log` in `folder`.
+    pub fn start(
+        mut command: Command,
+        bootstrap: String,
+        folder: TempDir,
+        memory_limit_mib: u64,
+    ) -> Result<OwnBroker, Failure> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let log = folder.path().join("broker.log");
+        let cannot = |what: std::io::Error| format!("{program} cannot be started: {what}");
+        let out = File::create(&log).map_err(cannot)?;
+        command.stdin(Stdio::null()).stdout(out.try_clone().map_err(cannot)?).stderr(out);
+        let child = command.spawn().map_err(cannot)?;
+        let mut broker = OwnBroker { child, bootstrap, folder, unlimited: None, _group: None };
+        if memory_limit_mib > 0 {
+            match MemoryGroup::hold(broker.pid(), memory_limit_mib << 20) {
+                Ok(group) => broker._group = Some(group),
+                Err(failure) => broker.unlimited = Some(failure),
+            }
+        }
+        let until = Instant::now() + START_TIMEOUT;
+        while TcpStream::connect(&broker.bootstrap).is_err() {
+            let has_ended = broker.child.try_wait().map_err(cannot)?.is_some();
+            if has_ended || Instant::now() > until {
+                let said = std::fs::read_to_string(&log).unwrap_or_default();
+                let last = said.lines().last().unwrap_or("nothing").to_owned();
+                return Err(format!("{program} did not come up; the last it said: {last}"));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(broker)
+    }
+}
+
+impl Drop for OwnBroker {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            // SAFETY: the child is ours and has not been waited for, so its id is still its own.
+            unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
+        }
+        let until = Instant::now() + STOP_TIMEOUT;
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if Instant::now() > until {
+                // It has ended meanwhile when this fails.
+                let _ = self.child.kill();
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+pub fn data_folder(parent: Option<&Path>) -> Result<TempDir, Failure> {
+    let builder = &mut tempfile::Builder::new();
+    let builder = builder.prefix("perf-");
+    let folder = match parent {
+        Some(parent) => builder.tempdir_in(parent),
+        None => builder.tempdir(),
+    };
+    folder.map_err(|error| format!("no folder for the broker's data: {error}"))
+}
+
+/// A port that nobody listened at a moment ago.
+pub fn free_port() -> Result<u16, Failure> {
+    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    listener.map(|address| address.port()).map_err(|error| format!("no free port: {error}"))
+}
