@@ -36,7 +36,7 @@ impl Document {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    Run(Run),
+    Run(Box<Run>),
     Curve(Curve),
     Comparison(Comparison),
 }

@@ -35,7 +35,7 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(Progress)) -> Result<
         let ready = session.make_ready(&arguments.choice(), &[])?;
         host.data_file_system = ready.own.as_ref().and_then(|own| file_system_of(&own.data()));
         if arguments.curve.is_empty() {
-            Outcome::Run(session.measure(&ready, session.rate, progress)?)
+            Outcome::Run(Box::new(session.measure(&ready, session.rate, progress)?))
         } else {
             Outcome::Curve(session.curve(&ready, progress)?)
         }

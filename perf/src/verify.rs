@@ -63,7 +63,7 @@ impl Reading {
 
     /// Takes a whole batch of `partition`. A batch with a wrong checksum counts all of its records as corrupt.
     pub fn read_batch(&mut self, partition: i32, batch: &[u8]) {
-        let field = |at: usize| batch.get(at..at + 4).map_or(0, |field| be_u32(field));
+        let field = |at: usize| batch.get(at..at + 4).map_or(0, be_u32);
         let count = u64::from(field(header::RECORD_COUNT));
         self.found.consumed += count;
         if batch.len() < header::LENGTH || field(header::CRC) != crc32c::crc32c(&batch[header::ATTRIBUTES..])
@@ -339,7 +339,8 @@ mod tests {
 
     #[test]
     fn what_was_not_acknowledged_may_be_there_or_not() {
-        let stream = SentStream { records: 30, unacknowledged: vec![10..30] };
+        let unacknowledged = [10..20, 20..30].to_vec();
+        let stream = SentStream { records: 30, unacknowledged };
         let sent = Sent { streams: BTreeMap::from([((1, 3), stream)]) };
         let mut reading = Reading::new(RUN, BTreeMap::new());
         reading.read_batch(3, &batch(Compression::None, 0));

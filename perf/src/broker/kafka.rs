@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::own::{Making, OwnBroker, data_folder, free_port};
+use super::own::{Making, OwnBroker, data_folder, free_ports};
 use crate::wire::admin::Failure;
 
 /// Its internal topics want three nodes by default.
@@ -43,7 +43,7 @@ const LOGGING: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 pub fn start(release: &Path, making: &Making) -> Result<OwnBroker, Failure> {
     let libs = libs(release)?;
     let folder = data_folder(making.data_parent.as_deref())?;
-    let (port, controller_port) = (free_port()?, free_port()?);
+    let [port, controller_port] = free_ports()?;
     let bootstrap = format!("127.0.0.1:{port}");
     let mut properties = vec![
         "process.roles=broker,controller".to_owned(),

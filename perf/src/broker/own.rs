@@ -109,8 +109,19 @@ pub fn data_folder(parent: Option<&Path>) -> Result<TempDir, Failure> {
     folder.map_err(|error| format!("no folder for the broker's data: {error}"))
 }
 
-/// A port that nobody listened at a moment ago.
-pub fn free_port() -> Result<u16, Failure> {
-    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    listener.map(|address| address.port()).map_err(|error| format!("no free port: {error}"))
+/// Different ports that nobody listened at a moment ago.
+pub fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT], Failure> {
+    let ports = free_port_list(COUNT)?;
+    Ok(ports.try_into().expect("there are as many as were asked for"))
+}
+
+/// As `free_ports`, for a number that is not known before.
+pub fn free_port_list(count: usize) -> Result<Vec<u16>, Failure> {
+    // All are held until the last one is found, so that none comes twice.
+    let listeners: std::io::Result<Vec<TcpListener>> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
+    let ports = listeners.and_then(|listeners| {
+        listeners.iter().map(|listener| listener.local_addr().map(|address| address.port())).collect()
+    });
+    ports.map_err(|error| format!("no free port: {error}"))
 }

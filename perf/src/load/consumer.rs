@@ -123,8 +123,9 @@ impl ConsumerThread {
     fn consume(&mut self, plan: Plan, reports: &Sender<Report>) -> Result<(), Failure> {
         let mut intervals = Intervals::new(plan, reports.clone());
         let mut events = Events::with_capacity(EVENTS_MAX);
+        let reads_back = self.groups.iter().all(|group| group.role == Role::ReadBack);
         let mut ends: Option<Vec<i64>> = None;
-        if self.groups.iter().all(|group| group.role == Role::ReadBack) {
+        if reads_back {
             match self.ends.recv() {
                 Ok(known) => ends = Some(known),
                 // The run has failed elsewhere.
@@ -139,7 +140,9 @@ impl ConsumerThread {
             intervals.advance(now_ns);
             self.turn(&events, now_ns, intervals.tally())?;
         }
-        intervals.finish();
+        if !reads_back {
+            intervals.finish();
+        }
         let mut late = Tally::default();
         let until_ns = now_ns + CATCH_UP_NS;
         // Until the producers are done the ends are not known.

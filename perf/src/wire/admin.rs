@@ -183,7 +183,9 @@ impl Admin {
             let found = answer.topics.iter().flat_map(|topic| &topic.partitions);
             match found.clone().find(|partition| partition.error_code != 0) {
                 None => {
-                    return Ok(found.map(|partition| (partition.partition_index, partition.offset)).collect());
+                    return Ok(found
+                        .map(|partition| (partition.partition_index, partition.offset))
+                        .collect());
                 }
                 Some(refused) if is_retriable(refused.error_code) => std::thread::sleep(RETRY_BACKOFF),
                 Some(refused) => {
