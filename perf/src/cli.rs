@@ -46,6 +46,9 @@ pub struct Arguments {
     /// Its control group: all processes in it count
     #[arg(long, value_name = "FOLDER", requires = "bootstrap", conflicts_with = "broker_pid")]
     pub broker_cgroup: Option<PathBuf>,
+    /// Where the broker shows its metrics, for the stages of its requests
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "compare")]
+    pub metrics: Option<String>,
     /// The program to start when no broker is named
     #[arg(long, value_name = "PATH")]
     pub onrush: Option<PathBuf>,
@@ -80,6 +83,10 @@ pub struct Arguments {
     /// Runs of each side
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
+
+    /// In a comparison, how long each side is loaded before the first run
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=3_600))]
+    pub settle_seconds: u64,
 
     /// How long each run is measured
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]

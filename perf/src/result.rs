@@ -38,7 +38,7 @@ impl Document {
 pub enum Outcome {
     Run(Box<Run>),
     Curve(Curve),
-    Comparison(Comparison),
+    Comparison(Box<Comparison>),
 }
 
 /// The machine that held the harness, and the broker too where that is local.

@@ -77,6 +77,7 @@ impl Session<'_> {
         Order {
             target: ready.target.clone(),
             broker_pids: ready.pids.clone(),
+            metrics: self.arguments.metrics.clone(),
             data: ready.own.as_ref().map(|own| own.data()),
             workload: self.workload.clone(),
             warm_up_seconds: self.arguments.warm_up_seconds,
@@ -149,6 +150,29 @@ impl Session<'_> {
         Ok(Curve { points: points.collect::<Result<_, _>>()?, maximum: Box::new(maximum) })
     }
 
+    /// The load before the first run that counts: a virtual machine compiles meanwhile what it runs often.
+    fn settle(&self, ready: &Ready, maximum: f64, progress: &mut dyn FnMut(Progress)) -> Result<(), Failure> {
+        let seconds = self.arguments.settle_seconds;
+        if seconds > 0 {
+            progress(Progress::Note(&format!("{} settles before the first run", ready.target.name)));
+            let order =
+                Order { warm_up_seconds: 0, seconds, verifies: false, ..self.compared_order(ready, maximum) };
+            load::run(&order, progress)?;
+        }
+        Ok(())
+    }
+
+    fn compared_order(&self, ready: &Ready, maximum: f64) -> Order {
+        match self.rate {
+            Some(Rate::PercentOfMax(percent)) => Order {
+                rate: Some(Rate::RecordsPerSecond(maximum * percent / 100.0)),
+                percent_of_max: Some(percent),
+                ..self.order(ready)
+            },
+            rate => Order { rate, ..self.order(ready) },
+        }
+    }
+
     /// A percentage is of the lower of the two maxima: both sides carry the same load.
     fn compare(&self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, Failure> {
         let b = self.arguments.b.as_ref().ok_or("a comparison needs --b")?;
@@ -161,19 +185,17 @@ impl Session<'_> {
             }
             _ => f64::INFINITY,
         };
+        for ready in [&a, &b] {
+            self.settle(ready, maximum, progress)?;
+        }
         let mut runs = Vec::new();
         for _ in 0..self.arguments.runs {
             for (side, ready) in [(Side::A, &a), (Side::B, &b)] {
-                let run = match self.rate {
-                    Some(Rate::PercentOfMax(percent)) => {
-                        self.measure_at_percent(ready, percent, maximum, progress)?
-                    }
-                    rate => self.measure(ready, rate, progress)?,
-                };
-                runs.push(ComparedRun { side, run });
+                let order = self.compared_order(ready, maximum);
+                runs.push(ComparedRun { side, run: self.measure_order(&order, ready, progress)? });
             }
         }
-        Ok(Outcome::Comparison(compare(a.target, b.target, runs)))
+        Ok(Outcome::Comparison(Box::new(compare(a.target, b.target, runs))))
     }
 }
 

@@ -150,7 +150,19 @@ fn a_broker_with_a_port_for_every_core_is_loaded_at_all_of_them() {
 
 #[test]
 fn a_comparison_runs_both_in_alternation() {
-    let flags = ["--workload", "acks-1", "--compare", "--b", "onrush", "--runs", "2", "--rate", "200"];
+    let flags = [
+        "--workload",
+        "acks-1",
+        "--compare",
+        "--b",
+        "onrush",
+        "--runs",
+        "2",
+        "--settle-seconds",
+        "1",
+        "--rate",
+        "200",
+    ];
     let Outcome::Comparison(comparison) = measured(&flags).outcome else { panic!("no comparison") };
     let sides: Vec<Side> = comparison.runs.iter().map(|compared| compared.side).collect();
     assert_eq!(sides, [Side::A, Side::B, Side::A, Side::B]);

@@ -6,6 +6,7 @@ pub mod evict;
 pub mod find;
 pub mod host;
 pub mod kafka;
+pub mod metrics;
 pub mod onrush;
 pub mod own;
 pub mod process;

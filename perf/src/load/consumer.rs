@@ -85,7 +85,7 @@ impl ConsumerThread {
     fn add_group(&mut self, index: usize, role: Role, start: &Start) -> Result<(), Failure> {
         let shared = &self.shared;
         let members = shared.workload.consumers.members;
-        for (leader, partitions) in shared.partitions_by_leader() {
+        for (leader, partitions) in shared.topic.partitions_by_leader() {
             let address = shared.topic.addresses.get(&leader);
             let address = address.ok_or_else(|| format!("the broker names no address of node {leader}"))?;
             for member in 0..members.min(partitions.len()) {

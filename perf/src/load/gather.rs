@@ -10,6 +10,7 @@ use super::commit::group_name;
 use super::ends::end_offsets;
 use super::shared::{GroupEnd, INTERVAL_NS, Plan, Report, Role, Shared};
 use super::tally::{Latencies, Tally};
+use crate::broker::metrics::{self, Histograms};
 use crate::broker::process::{self, Sample};
 use crate::result::{
     BrokerInterval, BrokerTotals, ErrorCount, GroupTotals, Interval, Load, Progress, Run, Totals,
@@ -35,6 +36,7 @@ pub struct Gathering<'a> {
     /// Of the measured time.
     total: Tally,
     errors: Tally,
+    stages: Stages,
 }
 
 /// Processor times at one moment.
@@ -43,6 +45,14 @@ struct Look {
     at_ns: u64,
     broker: Option<Sample>,
     client_cpu_seconds: f64,
+}
+
+/// The broker's histograms when the measured time began and ended.
+#[derive(Default)]
+struct Stages {
+    first: Option<Histograms>,
+    last: Option<Histograms>,
+    failure: Option<Failure>,
 }
 
 #[derive(Default)]
@@ -65,6 +75,7 @@ impl<'a> Gathering<'a> {
             intervals: Vec::new(),
             total: Tally::default(),
             errors: Tally::default(),
+            stages: Stages::default(),
         }
     }
 
@@ -166,12 +177,19 @@ impl<'a> Gathering<'a> {
     }
 
     fn look(&mut self) {
-        let is_first_or_last =
-            self.looks.len() == self.warm_up_intervals() || self.shared.clock.now_ns() >= self.plan.end_ns;
-        let sample = if is_first_or_last { process::sample } else { process::sample_briefly };
+        let is_first = self.looks.len() == self.warm_up_intervals();
+        let is_last = !is_first && self.shared.clock.now_ns() >= self.plan.end_ns;
+        let sample = if is_first || is_last { process::sample } else { process::sample_briefly };
         let broker = process::sample_all(&self.order.broker_pids, sample);
         let client_cpu_seconds = process::own_cpu_seconds();
         self.looks.push(Look { at_ns: self.shared.clock.now_ns(), broker, client_cpu_seconds });
+        if let Some(address) = self.order.metrics.as_ref().filter(|_| is_first || is_last) {
+            match metrics::read(address) {
+                Ok(histograms) if is_first => self.stages.first = Some(histograms),
+                Ok(histograms) => self.stages.last = Some(histograms),
+                Err(failure) => self.stages.failure = Some(failure),
+            }
+        }
     }
 
     /// Makes an interval of every second that all of `threads` have reported.
@@ -234,7 +252,11 @@ impl<'a> Gathering<'a> {
             warm_up_seconds: self.order.warm_up_seconds as f64,
             totals: self.totals(&ends),
             verification,
-            stages: Vec::new(),
+            stages: self
+                .stages
+                .first
+                .zip(self.stages.last)
+                .map_or_else(Vec::new, |(first, last)| last.since(&first)),
             errors: errors.collect(),
             notes,
             intervals: self.intervals,
@@ -270,6 +292,9 @@ impl<'a> Gathering<'a> {
                 "The broker's process is not known, so its use of the machine was not measured.".to_owned(),
             );
         }
+        notes.extend(
+            self.stages.failure.iter().map(|failure| format!("The broker's stages are missing: {failure}.")),
+        );
         if ends.unsent_requests > 0 {
             notes.push(format!(
                 "{} requests were planned and never sent: the broker takes less than the load. \

@@ -23,7 +23,7 @@ use std::thread;
 
 use self::clock::{Clock, NS_PER_SECOND};
 use self::consumer::{ConsumerThread, Start};
-use self::ends::end_offsets;
+use self::ends::{end_offsets, wait_for_leaders};
 use self::gather::Gathering;
 use self::planned_times::PlannedTimes;
 use self::producer::ProducerThread;
@@ -48,6 +48,8 @@ pub struct Order {
     pub target: Target,
     /// Whose use of the machine is measured; empty when not known.
     pub broker_pids: Vec<u32>,
+    /// Address of the broker's `/metrics`, where it has them.
+    pub metrics: Option<String>,
     /// The broker's data folder, where it is known.
     pub data: Option<PathBuf>,
     pub workload: Workload,
@@ -82,6 +84,7 @@ fn set_up(order: &Order, admin: &mut Admin) -> Result<Shared, Failure> {
     let run = fastrand::u32(1..);
     let name = format!("perf-{}-{run:08x}", workload.name);
     let topic = admin.create_topic(&name, workload.topic.partitions, &workload.topic.settings)?;
+    wait_for_leaders(&topic, admin)?;
     let produce_version = admin.version_of(produce::API_KEY, produce::VERSIONS)?;
     let fetch_version = admin.version_of(fetch::API_KEY, fetch::VERSIONS)?;
     let reference = |has_ids: bool| match has_ids {

@@ -21,7 +21,7 @@ const TIMER: Token = Token(usize::MAX);
 const EVENTS_MAX: usize = 1_024;
 /// How long answers are waited for after the end.
 const LAST_ANSWERS_NS: u64 = 30_000_000_000;
-/// What waits for a time of its own (refused batches, the end) is looked at this often at least.
+/// What waits for a time of its own (refused batches, the end) is looked at this often.
 const LOOK_MS: u64 = 20;
 
 pub struct ProducerThread {
@@ -32,6 +32,7 @@ pub struct ProducerThread {
     /// The share of all partitions that each connection sends to, for its rate.
     shares: Vec<f64>,
     counted_bytes: u64,
+    next_look_ns: u64,
 }
 
 impl ProducerThread {
@@ -42,7 +43,7 @@ impl ProducerThread {
         let timer = Timer::new(poll.registry(), TIMER).map_err(local)?;
         let (mut connections, mut shares) = (Vec::new(), Vec::new());
         for producer in (thread..shared.workload.producers.count).step_by(threads) {
-            for (leader, partitions) in shared.partitions_by_leader() {
+            for (leader, partitions) in shared.topic.partitions_by_leader() {
                 let address = shared.topic.addresses.get(&leader);
                 let address =
                     address.ok_or_else(|| format!("the broker names no address of node {leader}"))?;
@@ -60,7 +61,8 @@ impl ProducerThread {
                 shares.push(partitions.len() as f64 / shared.topic.leaders.len() as f64);
             }
         }
-        Ok(ProducerThread { shared: Arc::clone(shared), poll, timer, connections, shares, counted_bytes: 0 })
+        let shared = Arc::clone(shared);
+        Ok(ProducerThread { shared, poll, timer, connections, shares, counted_bytes: 0, next_look_ns: 0 })
     }
 
     pub fn connection_count(&self) -> usize {
@@ -147,10 +149,19 @@ impl ProducerThread {
             }
             connection.send_all(now_ns, tally)?;
         }
-        if events.is_empty() {
+        if self.is_look_due(now_ns) {
             self.send_all(now_ns, tally)?;
         }
         Ok(())
+    }
+
+    /// Whether it is time to look at the connections that no event came for.
+    fn is_look_due(&mut self, now_ns: u64) -> bool {
+        let is_due = now_ns >= self.next_look_ns;
+        if is_due {
+            self.next_look_ns = now_ns + LOOK_MS * 1_000_000;
+        }
+        is_due
     }
 
     fn send_all(&mut self, now_ns: u64, tally: &mut Tally) -> Result<(), Failure> {
@@ -176,7 +187,7 @@ impl ProducerThread {
             self.connections[index].plan(planned_ns);
             self.connections[index].send_planned(now_ns, tally)?;
         }
-        if events.is_empty() {
+        if self.is_look_due(now_ns) {
             self.connections.iter_mut().try_for_each(|connection| connection.send_planned(now_ns, tally))?;
         }
         Ok(())

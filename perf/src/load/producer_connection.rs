@@ -370,8 +370,11 @@ impl Retries {
         if self.batches.is_empty() && self.backoff_ns == 0 {
             self.first_refused_ns = now_ns;
         }
-        self.backoff_ns = (self.backoff_ns * 2).clamp(RETRY_BACKOFF_NS, RETRY_BACKOFF_MAX_NS);
-        self.not_before_ns = now_ns + self.backoff_ns;
+        // All that was in flight is refused together, and waits once.
+        if now_ns >= self.not_before_ns {
+            self.backoff_ns = (self.backoff_ns * 2).clamp(RETRY_BACKOFF_NS, RETRY_BACKOFF_MAX_NS);
+            self.not_before_ns = now_ns + self.backoff_ns;
+        }
         self.last_code = code;
         self.batches.push(batch);
     }

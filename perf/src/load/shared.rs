@@ -1,6 +1,5 @@
 //! What all threads of a run know.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::clock::{Clock, NS_PER_SECOND};
@@ -103,14 +102,5 @@ impl Shared {
             roles.push(Role::ReadBack);
         }
         roles
-    }
-
-    /// Partitions that each node leads.
-    pub fn partitions_by_leader(&self) -> BTreeMap<i32, Vec<i32>> {
-        let mut by_leader: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
-        for (partition, leader) in self.topic.leaders.iter().enumerate() {
-            by_leader.entry(*leader).or_default().push(partition as i32);
-        }
-        by_leader
     }
 }

@@ -59,6 +59,17 @@ pub struct TopicPlace {
     pub addresses: BTreeMap<i32, String>,
 }
 
+impl TopicPlace {
+    /// Partitions that each node leads.
+    pub fn partitions_by_leader(&self) -> BTreeMap<i32, Vec<i32>> {
+        let mut by_leader: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+        for (partition, leader) in self.leaders.iter().enumerate() {
+            by_leader.entry(*leader).or_default().push(partition as i32);
+        }
+        by_leader
+    }
+}
+
 pub struct Admin {
     address: String,
     socket: TcpStream,
