@@ -6,6 +6,7 @@ pub mod broker;
 pub mod cli;
 pub mod compare;
 pub mod figures;
+pub mod interrupt;
 pub mod load;
 pub mod rate;
 pub mod result;

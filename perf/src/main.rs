@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use onrush_perf::cli::Arguments;
 use onrush_perf::figures::figures_of;
+use onrush_perf::interrupt;
 use onrush_perf::result::{Comparison, Document, Outcome, Progress, Run};
 use onrush_perf::session;
 use onrush_perf::workload::{Workload, builtin};
@@ -15,11 +16,12 @@ fn main() -> ExitCode {
         list();
         return ExitCode::SUCCESS;
     }
-    let outcome = session::run(&arguments, &mut show).and_then(|document| {
-        write_json(&arguments, &document)?;
-        print(&document);
-        Ok(document)
-    });
+    let outcome =
+        interrupt::watch().and_then(|()| session::run(&arguments, &mut show)).and_then(|document| {
+            write_json(&arguments, &document)?;
+            print(&document);
+            Ok(document)
+        });
     match outcome {
         Ok(document) if document.is_complete() => ExitCode::SUCCESS,
         Ok(_) => {

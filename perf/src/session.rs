@@ -124,9 +124,7 @@ impl Session<'_> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Run, Failure> {
         let mut run = load::run(order, progress)?;
-        if let Some(unlimited) = ready.own.as_ref().and_then(|own| own.unlimited.as_ref()) {
-            run.notes.insert(0, format!("The workload's memory limit is not in force: {unlimited}."));
-        }
+        run.notes.splice(0..0, ready.notes.iter().cloned());
         progress(Progress::RunEnded(&run));
         Ok(run)
     }
@@ -192,7 +190,9 @@ impl Session<'_> {
         for _ in 0..self.arguments.runs {
             for (side, ready) in [(Side::A, &a), (Side::B, &b)] {
                 let order = self.compared_order(ready, maximum);
-                runs.push(ComparedRun { side, run: self.measure_order(&order, ready, progress)? });
+                let mut run = self.measure_order(&order, ready, progress)?;
+                run.notes.push("The other broker of the comparison was running beside it, idle.".to_owned());
+                runs.push(ComparedRun { side, run });
             }
         }
         Ok(Outcome::Comparison(Box::new(compare(a.target, b.target, runs))))

@@ -38,6 +38,8 @@ pub struct Ready {
     pub target: Target,
     /// Empty when not known.
     pub pids: Vec<u32>,
+    /// What is not as the workload wants it, in sentences.
+    pub notes: Vec<String>,
     /// When the harness started it; dropping it stops the broker.
     pub own: Option<OwnBroker>,
 }
@@ -91,7 +93,9 @@ impl Choice {
                 let (name, bootstrap) = (bootstrap.clone(), bootstrap.clone());
                 let broker_pid = pids.first().copied();
                 let target = Target { name, bootstrap, version: None, broker_pid, settings: BTreeMap::new() };
-                Ok(Ready { target, pids, own: None })
+                let notes =
+                    making.wishes().map(|wish| format!("The broker was there, so it was not given {wish}."));
+                Ok(Ready { target, pids, notes: notes.into_iter().collect(), own: None })
             }
         }
     }
@@ -111,7 +115,7 @@ impl Ready {
             broker_pid: Some(own.pid()),
             settings: settings.clone(),
         };
-        Ready { target, pids: vec![own.pid()], own: Some(own) }
+        Ready { target, pids: vec![own.pid()], notes: own.notes.clone(), own: Some(own) }
     }
 }
 

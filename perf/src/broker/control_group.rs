@@ -26,7 +26,7 @@ impl MemoryGroup {
                 Err(error) => failure = format!("{root}: {error}"),
             }
         }
-        Err(format!("the broker has no memory limit ({failure})"))
+        Err(format!("The memory limit of the workload is not in force ({failure})."))
     }
 
     fn hold_in(root: &Path, limit: &str, pid: u32, limit_bytes: u64) -> std::io::Result<MemoryGroup> {

@@ -119,7 +119,7 @@ impl Buckets {
     fn percentile(&self, share: f64) -> f64 {
         let rank = (self.count * share).ceil().max(1.0);
         let reached = self.cumulative.iter().find(|(_, count)| *count >= rank).map(|(le, _)| *le);
-        let highest = self.cumulative.iter().map(|(le, _)| *le).filter(|le| le.is_finite()).next_back();
+        let highest = self.cumulative.iter().map(|(le, _)| *le).rfind(|le| le.is_finite());
         reached.filter(|le| le.is_finite()).or(highest).unwrap_or(0.0)
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::control_group::MemoryGroup;
+use crate::interrupt;
 use crate::wire::admin::Failure;
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -27,13 +29,25 @@ pub struct Making {
     pub memory_limit_mib: u64,
 }
 
+impl Making {
+    /// What only a broker that is started can be given; `None` when there is nothing.
+    pub fn wishes(&self) -> Option<String> {
+        let mut wishes: Vec<String> =
+            self.settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        if self.memory_limit_mib > 0 {
+            wishes.push(format!("a memory limit of {} MiB", self.memory_limit_mib));
+        }
+        (!wishes.is_empty()).then(|| wishes.join(", "))
+    }
+}
+
 /// Dropping it stops the broker and removes its data.
 pub struct OwnBroker {
     child: Child,
     pub bootstrap: String,
     pub folder: TempDir,
-    /// Why the memory limit that was asked for is not in force.
-    pub unlimited: Option<String>,
+    /// What was not done as asked for, in sentences.
+    pub notes: Vec<String>,
     /// Is removed after the process is gone.
     _group: Option<MemoryGroup>,
 }
@@ -59,17 +73,21 @@ impl OwnBroker {
         let log = folder.path().join("broker.log");
         let cannot = |what: std::io::Error| format!("{program} cannot be started: {what}");
         let out = File::create(&log).map_err(cannot)?;
+        // Ctrl-C at the terminal is for the harness alone, which then stops the broker.
+        command.process_group(0);
+        end_with_this_process(&mut command);
         command.stdin(Stdio::null()).stdout(out.try_clone().map_err(cannot)?).stderr(out);
         let child = command.spawn().map_err(cannot)?;
-        let mut broker = OwnBroker { child, bootstrap, folder, unlimited: None, _group: None };
+        let mut broker = OwnBroker { child, bootstrap, folder, notes: Vec::new(), _group: None };
         if memory_limit_mib > 0 {
             match MemoryGroup::hold(broker.pid(), memory_limit_mib << 20) {
                 Ok(group) => broker._group = Some(group),
-                Err(failure) => broker.unlimited = Some(failure),
+                Err(failure) => broker.notes.push(failure),
             }
         }
         let until = Instant::now() + START_TIMEOUT;
         while TcpStream::connect(&broker.bootstrap).is_err() {
+            interrupt::check()?;
             let has_ended = broker.child.try_wait().map_err(cannot)?.is_some();
             if has_ended || Instant::now() > until {
                 let said = std::fs::read_to_string(&log).unwrap_or_default();
@@ -79,6 +97,17 @@ impl OwnBroker {
             std::thread::sleep(LOOK);
         }
         Ok(broker)
+    }
+}
+
+/// The child is killed when the thread that starts it is gone, however that ended.
+fn end_with_this_process(command: &mut Command) {
+    // SAFETY: between fork and exec only this system call is made; it allocates nothing and takes no lock.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        });
     }
 }
 

@@ -146,7 +146,9 @@ impl ConsumerThread {
         let mut late = Tally::default();
         let until_ns = now_ns + CATCH_UP_NS;
         // Until the producers are done the ends are not known.
-        while ends.as_ref().is_none_or(|ends| self.verified_lag(ends) > 0 && now_ns < until_ns) {
+        while !self.shared.has_failed()
+            && ends.as_ref().is_none_or(|ends| self.verified_lag(ends) > 0 && now_ns < until_ns)
+        {
             self.wait(&mut events, now_ns)?;
             now_ns = self.shared.clock.now_ns();
             self.turn(&events, now_ns, &mut late)?;
@@ -156,7 +158,8 @@ impl ConsumerThread {
                 Err(_) => {}
             }
         }
-        let ends = ends.expect("the loop ends with them");
+        // The run has failed elsewhere.
+        let Some(ends) = ends else { return Ok(()) };
         let groups = std::mem::take(&mut self.groups);
         let groups = groups.into_iter().enumerate().map(|(place, group)| GroupEnd {
             group: group.index,

@@ -12,6 +12,7 @@ use super::shared::{GroupEnd, INTERVAL_NS, Plan, Report, Role, Shared};
 use super::tally::{Latencies, Tally};
 use crate::broker::metrics::{self, Histograms};
 use crate::broker::process::{self, Sample};
+use crate::interrupt;
 use crate::result::{
     BrokerInterval, BrokerTotals, ErrorCount, GroupTotals, Interval, Load, Progress, Run, Totals,
     Verification, Workload,
@@ -57,6 +58,7 @@ struct Stages {
 
 #[derive(Default)]
 struct Ends {
+    producers_done: usize,
     sent: Sent,
     late_latency: Latencies,
     unsent_requests: u64,
@@ -113,23 +115,11 @@ impl<'a> Gathering<'a> {
             progress(Progress::Phase { name: "warm-up", seconds: Some(warm_up as f64) });
         }
         let mut ends = Ends::default();
-        let mut producers_done = 0;
-        while producers_done < producer_threads {
+        while ends.producers_done < producer_threads {
             let next_ns = self.next_look_ns();
             let wait = next_ns.map_or(INTERVAL_NS, |at_ns| at_ns.saturating_sub(self.shared.clock.now_ns()));
-            match reported.recv_timeout(Duration::from_nanos(wait)) {
-                Ok(Report::Interval { index, tally }) => self.take_tally(index, &tally),
-                Ok(Report::Produced { sent, late, unsent_requests }) => {
-                    ends.sent.streams.extend(sent.streams);
-                    ends.late_latency.add(&late.produce_latency);
-                    ends.unsent_requests += unsent_requests;
-                    self.errors.add_errors(&late);
-                    producers_done += 1;
-                }
-                Ok(Report::Consumed { groups }) => ends.groups.extend(groups),
-                Ok(Report::Failed(failure)) => return Err(failure),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+            if !self.take_report(reported, Duration::from_nanos(wait), &mut ends)? {
+                break;
             }
             if next_ns.is_some_and(|at_ns| at_ns <= self.shared.clock.now_ns()) {
                 if self.looks.len() == self.warm_up_intervals() {
@@ -148,16 +138,34 @@ impl<'a> Gathering<'a> {
                 let _ = sender.send(known.clone());
             }
         }
-        while let Ok(report) = reported.recv() {
-            match report {
-                Report::Consumed { groups } => ends.groups.extend(groups),
-                Report::Interval { index, tally } => self.take_tally(index, &tally),
-                Report::Failed(failure) => return Err(failure),
-                Report::Produced { .. } => {}
-            }
-        }
+        while self.take_report(reported, Duration::from_nanos(INTERVAL_NS), &mut ends)? {}
         self.close_intervals(0, progress);
         Ok(ends)
+    }
+
+    /// Takes one report, or none when none comes in time; `false` when there will be no more.
+    fn take_report(
+        &mut self,
+        reported: &Receiver<Report>,
+        wait: Duration,
+        ends: &mut Ends,
+    ) -> Result<bool, Failure> {
+        interrupt::check()?;
+        match reported.recv_timeout(wait) {
+            Ok(Report::Interval { index, tally }) => self.take_tally(index, &tally),
+            Ok(Report::Produced { sent, late, unsent_requests }) => {
+                ends.sent.streams.extend(sent.streams);
+                ends.late_latency.add(&late.produce_latency);
+                ends.unsent_requests += unsent_requests;
+                ends.producers_done += 1;
+                self.errors.add_errors(&late);
+            }
+            Ok(Report::Consumed { groups }) => ends.groups.extend(groups),
+            Ok(Report::Failed(failure)) => return Err(failure),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(false),
+        }
+        Ok(true)
     }
 
     fn warm_up_intervals(&self) -> usize {

@@ -13,6 +13,7 @@ use super::producer_connection::ProducerConnection;
 use super::schedule::{Schedule, Timer};
 use super::shared::{Plan, Report, Shared};
 use super::tally::Tally;
+use crate::interrupt;
 use crate::verify::Sent;
 use crate::wire::admin::Failure;
 use crate::workload::settings::Acks;
@@ -75,6 +76,7 @@ impl ProducerThread {
         let mut tally = Tally::default();
         self.send_all(self.shared.clock.now_ns(), &mut tally)?;
         while tally.produced.bytes < bytes {
+            interrupt::check()?;
             let timeout = self.timeout(None, self.shared.clock.now_ns())?;
             self.wait(&mut events, timeout)?;
             self.turn(&events, self.shared.clock.now_ns(), &mut tally)?;
