@@ -276,3 +276,6 @@ fn next_batch<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     *rest = behind;
     Some(batch)
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,8 @@ mod producer_connection;
 mod schedule;
 mod shared;
 mod tally;
+#[cfg(test)]
+mod testing;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -379,3 +379,6 @@ impl Retries {
         self.batches.push(batch);
     }
 }
+
+#[cfg(test)]
+mod tests;
