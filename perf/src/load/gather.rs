@@ -110,9 +110,9 @@ impl<'a> Gathering<'a> {
         // A thread that reads back has nothing to say of the intervals.
         let reads_back = self.shared.roles() == [Role::ReadBack];
         let threads = producer_threads + if reads_back { 0 } else { end_senders.len() };
-        let (warm_up, seconds) = (self.order.warm_up_seconds, self.order.seconds);
-        if warm_up > 0 {
-            progress(Progress::Phase { name: "warm-up", seconds: Some(warm_up as f64) });
+        match self.order.warm_up_seconds {
+            0 => self.begin_measuring(progress),
+            seconds => progress(Progress::Phase { name: "warm-up", seconds: Some(seconds as f64) }),
         }
         let mut ends = Ends::default();
         while ends.producers_done < producer_threads {
@@ -122,9 +122,6 @@ impl<'a> Gathering<'a> {
                 break;
             }
             if next_ns.is_some_and(|at_ns| at_ns <= self.shared.clock.now_ns()) {
-                if self.looks.len() == self.warm_up_intervals() {
-                    progress(Progress::Phase { name: "measuring", seconds: Some(seconds as f64) });
-                }
                 self.look();
             }
             self.close_intervals(threads, progress);
@@ -166,6 +163,10 @@ impl<'a> Gathering<'a> {
             Err(RecvTimeoutError::Disconnected) => return Ok(false),
         }
         Ok(true)
+    }
+
+    fn begin_measuring(&self, progress: &mut dyn FnMut(Progress)) {
+        progress(Progress::Phase { name: "measuring", seconds: Some(self.order.seconds as f64) });
     }
 
     fn warm_up_intervals(&self) -> usize {
@@ -211,6 +212,9 @@ impl<'a> Gathering<'a> {
             let interval = self.interval(index, &tally);
             progress(Progress::Interval { interval: &interval, is_warm_up });
             self.errors.add_errors(&tally);
+            if index + 1 == self.warm_up_intervals() {
+                self.begin_measuring(progress);
+            }
             if !is_warm_up {
                 self.total.add(&tally);
                 self.intervals.push(interval);
