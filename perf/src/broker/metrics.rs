@@ -10,10 +10,10 @@ use crate::wire::admin::Failure;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Labels that part one stage's histogram: their parts are added up.
-const PARTING_LABELS: [&str; 3] = ["le", "shard", "core"];
+const PARTING_LABELS: [&str; 4] = ["le", "quantile", "shard", "core"];
 const US_PER_SECOND: f64 = 1e6;
 
-/// Histograms of times (names that end in `_seconds`), by name and labels, over all shards.
+/// Histograms and summaries of times (names that end in `_seconds`), by name and labels, over all shards.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histograms {
     by_name: BTreeMap<String, Buckets>,
@@ -23,6 +23,9 @@ pub struct Histograms {
 struct Buckets {
     /// Upper bound in seconds and how many lie at or below it; the last bound is infinite.
     cumulative: Vec<(f64, f64)>,
+    /// Of a summary: share and seconds, of the broker's whole life and of the shard where it is greatest, since
+    /// percentiles can be neither taken from each other nor added.
+    quantiles: Vec<(f64, f64)>,
     sum_seconds: f64,
     count: f64,
 }
@@ -56,23 +59,32 @@ impl Histograms {
             let Ok(value) = value.parse::<f64>() else { continue };
             let (name, labels) = series.split_once('{').unwrap_or((series, ""));
             let labels = labels_of(labels.trim_end_matches('}'));
-            let Some((name, part)) = name.rsplit_once('_') else { continue };
+            let number = |key: &str| {
+                let label = labels.iter().find(|(known, _)| *known == key);
+                label.and_then(|(_, value)| value.parse::<f64>().ok())
+            };
+            let (le, quantile) = (number("le"), number("quantile"));
+            let parted = if quantile.is_some() { Some((name, "quantile")) } else { name.rsplit_once('_') };
+            let Some((name, part)) = parted else { continue };
             if !name.ends_with("_seconds") {
                 continue;
             }
             let kept = labels.iter().filter(|(key, _)| !PARTING_LABELS.contains(key));
             let kept: Vec<String> = kept.map(|(key, value)| format!("{key}={value}")).collect();
             let name = if kept.is_empty() { name.to_owned() } else { format!("{name} {}", kept.join(" ")) };
-            let le = labels.iter().find(|(key, _)| *key == "le").and_then(|(_, le)| le.parse::<f64>().ok());
             let buckets = by_name.entry(name).or_default();
             match (part, le) {
                 ("bucket", Some(le)) => buckets.add(le, value),
                 ("sum", None) => buckets.sum_seconds += value,
                 ("count", None) => buckets.count += value,
+                // A summary without samples has no number there.
+                ("quantile", None) if value.is_finite() => {
+                    buckets.add_quantile(quantile.unwrap_or_default(), value);
+                }
                 _ => {}
             }
         }
-        by_name.retain(|_, buckets| !buckets.cumulative.is_empty());
+        by_name.retain(|_, buckets| !buckets.cumulative.is_empty() || !buckets.quantiles.is_empty());
         Histograms { by_name }
     }
 
@@ -105,18 +117,30 @@ impl Buckets {
         }
     }
 
+    fn add_quantile(&mut self, share: f64, seconds: f64) {
+        match self.quantiles.iter_mut().find(|(known, _)| *known == share) {
+            Some((_, greatest)) => *greatest = greatest.max(seconds),
+            None => self.quantiles.push((share, seconds)),
+        }
+    }
+
     fn since(&self, earlier: &Buckets) -> Buckets {
         let before =
             |le: f64| earlier.cumulative.iter().find(|(known, _)| *known == le).map_or(0.0, |(_, n)| *n);
         Buckets {
             cumulative: self.cumulative.iter().map(|(le, count)| (*le, count - before(*le))).collect(),
+            quantiles: self.quantiles.clone(),
             sum_seconds: self.sum_seconds - earlier.sum_seconds,
             count: self.count - earlier.count,
         }
     }
 
-    /// The upper bound of the bucket that it falls into; the highest finite one above that. 0 when empty.
+    /// A summary's own; of a histogram the upper bound of the bucket that it falls into; the highest finite one above
+    /// that. 0 when empty.
     fn percentile(&self, share: f64) -> f64 {
+        if let Some((_, seconds)) = self.quantiles.iter().find(|(known, _)| *known == share) {
+            return *seconds;
+        }
         let rank = (self.count * share).ceil().max(1.0);
         let reached = self.cumulative.iter().find(|(_, count)| *count >= rank).map(|(le, _)| *le);
         let highest = self.cumulative.iter().map(|(le, _)| *le).rfind(|le| le.is_finite());
@@ -163,6 +187,29 @@ onrush_stage_seconds_count{stage=\"sync\",shard=\"1\"} 10
         assert_eq!((stage.name.as_str(), stage.count), ("onrush_stage_seconds stage=sync", 110));
         assert_eq!((stage.p50_us.round(), stage.p99_us.round()), (1_000.0, 10_000.0));
         assert!((stage.total_us - 497_000.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_summary_counts_what_came_meanwhile_and_has_the_worst_shards_percentiles() {
+        let text = "onrush_stage_seconds{shard=\"0\",stage=\"append\",quantile=\"0.5\"} 0.001
+onrush_stage_seconds{shard=\"0\",stage=\"append\",quantile=\"0.99\"} 0.004
+onrush_stage_seconds_sum{shard=\"0\",stage=\"append\"} 1.5
+onrush_stage_seconds_count{shard=\"0\",stage=\"append\"} 1000
+onrush_stage_seconds{shard=\"1\",stage=\"append\",quantile=\"0.99\"} 0.007
+onrush_stage_seconds{shard=\"1\",stage=\"append\",quantile=\"0.999\"} NaN
+onrush_stage_seconds_sum{shard=\"1\",stage=\"append\"} 0.5
+onrush_stage_seconds_count{shard=\"1\",stage=\"append\"} 10
+";
+        let earlier = "onrush_stage_seconds{shard=\"0\",stage=\"append\",quantile=\"0.99\"} 0.1
+onrush_stage_seconds_sum{shard=\"0\",stage=\"append\"} 1
+onrush_stage_seconds_count{shard=\"0\",stage=\"append\"} 400
+";
+        let stages = Histograms::parse(text).since(&Histograms::parse(earlier));
+        assert_eq!(stages.len(), 1);
+        let stage = &stages[0];
+        assert_eq!((stage.name.as_str(), stage.count), ("onrush_stage_seconds stage=append", 610));
+        assert_eq!((stage.p50_us, stage.p99_us, stage.p99_9_us), (1_000.0, 7_000.0, 0.0));
+        assert_eq!(stage.total_us, 1_000_000.0);
     }
 
     #[test]
