@@ -9,6 +9,7 @@ pub mod figures;
 pub mod interrupt;
 pub mod load;
 pub mod rate;
+pub mod report;
 pub mod result;
 pub mod session;
 pub mod verify;
