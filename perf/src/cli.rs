@@ -119,6 +119,9 @@ pub struct Arguments {
     /// Writes all that was found to a file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Writes a page with pictures, each picture by itself, and the figures as JSON
+    #[arg(long, value_name = "FOLDER")]
+    pub report: Option<PathBuf>,
 }
 
 impl Arguments {
