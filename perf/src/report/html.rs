@@ -93,19 +93,17 @@ fn named_runs(outcome: &Outcome) -> Vec<(String, &Run)> {
 /// something to say.
 fn verdict(outcome: &Outcome) -> Markup {
     let runs = named_runs(outcome);
-    let is_complete = |run: &Run| run.verification.is_some_and(|found| found.is_complete());
-    let says_more = |run: &Run| !is_complete(run) || !run.errors.is_empty() || !run.notes.is_empty();
-    let complete = runs.iter().filter(|(_, run)| is_complete(run)).count();
+    let is_faulty = |run: &Run| run.verification.is_some_and(|found| !found.is_complete());
+    let says_more = |run: &Run| is_faulty(run) || !run.errors.is_empty() || !run.notes.is_empty();
+    let all: Vec<&Run> = runs.iter().map(|(_, run)| *run).collect();
     html! {
         h2 { "Verification" }
         ul.verdict {
             @if runs.len() > 1 {
-                li { "Complete in " (complete) " of " (runs.len()) " runs: each acknowledged record read once, in \
-                order, undamaged." }
+                li { (words::complete_runs(&all)) }
             }
             @for (name, run) in runs.iter().filter(|(_, run)| runs.len() == 1 || says_more(run)) {
-                @let is_faulty = run.verification.is_some_and(|found| !found.is_complete());
-                li.fault[is_faulty] {
+                li.fault[is_faulty(run)] {
                     @if runs.len() > 1 { b { (name) } ": " }
                     (words::verification(run.verification))
                     @for error in &run.errors {
@@ -132,12 +130,6 @@ fn figures(outcome: &Outcome) -> Markup {
 
 fn of_run(run: &Run) -> Markup {
     let totals = &run.totals;
-    let mut flows = vec![
-        table::flow("produced", totals.produced, totals.seconds),
-        table::flow("consumed", totals.consumed, totals.seconds),
-    ];
-    let groups = totals.groups.iter();
-    flows.extend(groups.map(|group| table::flow(&table::group_name(group), group.consumed, totals.seconds)));
     let latencies = [("produce", &totals.produce_latency), ("end to end", &totals.end_to_end_latency)].map(
         |(name, latency)| table::percentiles(name, latency.as_ref().map(|latency| &latency.percentiles)),
     );
@@ -150,7 +142,7 @@ fn of_run(run: &Run) -> Markup {
         })
         .collect();
     html! {
-        (grid(["", "records/s", "MiB/s", "requests/s", "records"], &flows))
+        (grid(table::FLOW_HEAD, &table::flow_rows(run)))
         (grid(["latency", "p50", "p90", "p99", "p99.9", "p99.99", "max"], &latencies))
         (grid(["figure", "value"], &costs))
         @if !run.stages.is_empty() {

@@ -151,7 +151,10 @@ fn one(target: &Target, slowness: f64, seed: u64) -> Run {
             seconds: SECONDS as f64,
             produced,
             consumed,
-            groups: vec![group("live", 0, false), group("lagging", 1_200_000, true)],
+            groups: vec![
+                group("perf-log-aggregation-f05c84c7-group-0", 0, false),
+                group("perf-log-aggregation-f05c84c7-group-1", 1_200_000, true),
+            ],
             produce_latency: Some(latency.clone()),
             end_to_end_latency: Some(latency),
             broker: Some(BrokerTotals {

@@ -4,8 +4,8 @@ use super::numbers::{ABSENT, byte_count, compact, duration, grouped, in_unit};
 use super::words;
 use crate::figures::figures_of;
 use crate::result::{
-    BrokerTotals, Comparison, Curve, Document, Flow, GroupTotals, Latency, Load, Outcome, Percentiles, Run,
-    Side, Spread, Stage,
+    BrokerTotals, Comparison, Curve, Document, Flow, Latency, Load, Outcome, Percentiles, Run, Side, Spread,
+    Stage,
 };
 
 const BYTES_PER_MIB: f64 = (1u64 << 20) as f64;
@@ -20,6 +20,9 @@ pub fn of_document(document: &Document) -> String {
     }
 }
 
+/// `behind`: records of a group that were acknowledged and not yet read in the end.
+pub(super) const FLOW_HEAD: [&str; 6] = ["", "records/s", "MiB/s", "requests/s", "records", "behind"];
+
 pub fn of_run(run: &Run) -> String {
     let totals = &run.totals;
     let mut text = format!(
@@ -30,11 +33,9 @@ pub fn of_run(run: &Run) -> String {
         words::load(run.load),
         words::length(run)
     );
-    let mut flows = Table::new(["", "records/s", "MiB/s", "requests/s", "records"]);
-    flows.row(flow("produced", totals.produced, totals.seconds));
-    flows.row(flow("consumed", totals.consumed, totals.seconds));
-    for group in &totals.groups {
-        flows.row(flow(&group_name(group), group.consumed, totals.seconds));
+    let mut flows = Table::new(FLOW_HEAD);
+    for row in flow_rows(run) {
+        flows.row(row);
     }
     text += &flows.text();
     let latencies = [("produce", &totals.produce_latency), ("end to end", &totals.end_to_end_latency)];
@@ -154,13 +155,13 @@ pub fn of_comparison(comparison: &Comparison) -> String {
     text
 }
 
-/// A run that is not complete is named with what is wrong.
+/// A run with a fault is named with it; those that were not verified do not count.
 fn complete_runs(runs: &[&Run]) -> String {
-    let is_complete = |run: &Run| run.verification.is_some_and(|found| found.is_complete());
-    let complete = runs.iter().filter(|run| is_complete(run)).count();
-    let mut text = format!("verification: complete in {complete} of {} runs\n", runs.len());
-    for (index, run) in runs.iter().enumerate().filter(|(_, run)| !is_complete(run)) {
-        text += &format!("  run {}: {}\n", index + 1, words::verification(run.verification));
+    let mut text = format!("verification: {}\n", words::complete_runs(runs));
+    for (index, run) in runs.iter().enumerate() {
+        if run.verification.is_some_and(|found| !found.is_complete()) {
+            text += &format!("  run {}: {}\n", index + 1, words::verification(run.verification));
+        }
     }
     text
 }
@@ -189,14 +190,23 @@ pub(super) fn gib(flow: Flow) -> f64 {
     flow.bytes as f64 / BYTES_PER_GIB
 }
 
-pub(super) fn group_name(group: &GroupTotals) -> String {
-    let lag = words::counted(group.lag_records, "record", "records");
-    let purpose = if group.is_lagging { " on purpose" } else { "" };
-    if group.lag_records == 0 && !group.is_lagging {
-        format!("  {}", group.group)
-    } else {
-        format!("  {}, {lag} behind{purpose}", group.group)
+/// One row for each way and for each group of consumers.
+pub(super) fn flow_rows(run: &Run) -> Vec<[String; 6]> {
+    let totals = &run.totals;
+    let row = |name: &str, of: Flow, behind: String| {
+        let [name, records_per_second, mib_per_second, requests_per_second, records] =
+            flow(name, of, totals.seconds);
+        [name, records_per_second, mib_per_second, requests_per_second, records, behind]
+    };
+    let mut rows = vec![
+        row("produced", totals.produced, String::new()),
+        row("consumed", totals.consumed, String::new()),
+    ];
+    for group in &totals.groups {
+        let name = format!("  {}{}", group.group, if group.is_lagging { " (lags)" } else { "" });
+        rows.push(row(&name, group.consumed, grouped(group.lag_records)));
     }
+    rows
 }
 
 /// What a reader must know of `run` beside its figures; empty for most runs.
@@ -212,7 +222,7 @@ fn remarks(run: &Run) -> String {
     text
 }
 
-pub(super) fn flow(name: &str, flow: Flow, seconds: f64) -> [String; 5] {
+fn flow(name: &str, flow: Flow, seconds: f64) -> [String; 5] {
     [
         name.to_owned(),
         compact(flow.records as f64 / seconds),

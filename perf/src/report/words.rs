@@ -52,6 +52,20 @@ pub fn verification(found: Option<Verification>) -> String {
     )
 }
 
+/// In how many of `runs` every record came back as it should.
+pub fn complete_runs(runs: &[&Run]) -> String {
+    let verified: Vec<Verification> = runs.iter().filter_map(|run| run.verification).collect();
+    if verified.is_empty() {
+        return "not asked for".to_owned();
+    }
+    let complete = verified.iter().filter(|found| found.is_complete()).count();
+    let unverified = match runs.len() - verified.len() {
+        0 => String::new(),
+        count => format!(" ({} not verified)", counted(count as u64, "run", "runs")),
+    };
+    format!("complete in {complete} of {}{unverified}", counted(verified.len() as u64, "run", "runs"))
+}
+
 /// What Onrush calls a stage; of another broker's series the whole name.
 pub fn stage(stage: &Stage) -> String {
     stage.name.strip_prefix("onrush_stage_seconds stage=").unwrap_or(&stage.name).to_owned()

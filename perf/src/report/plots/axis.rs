@@ -33,8 +33,9 @@ impl Axis {
         Axis::linear(caption, round_up(greatest), step_for(greatest), duration)
     }
 
-    /// Seconds, from zero to `end`, which need not be round.
+    /// Seconds, from zero to `end`, which need not be round; almost a whole second is one, so that it has its label.
     pub fn seconds(caption: &str, end: f64) -> Axis {
+        let end = if (end.round() - end).abs() < 0.1 { end.round() } else { end };
         Axis::linear(caption, end.max(1e-3), step_for(end), |value| format!("{value:.1}"))
     }
 
@@ -158,6 +159,12 @@ mod tests {
         assert_eq!(far.place(0.0), far.from);
         let none = Axis::times("latency", std::iter::empty());
         assert_eq!((none.from, none.to), (0.0, 1.0));
+    }
+
+    #[test]
+    fn a_run_that_ends_a_little_early_has_a_label_at_its_end() {
+        assert_eq!(labels(&Axis::seconds("", 4.99)), ["0", "1", "2", "3", "4", "5"]);
+        assert_eq!(labels(&Axis::seconds("", 5.5)).last(), Some(&"5"));
     }
 
     #[test]
