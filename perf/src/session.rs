@@ -190,6 +190,7 @@ impl Session<'_> {
         for _ in 0..self.arguments.runs {
             for (side, ready) in [(Side::A, &a), (Side::B, &b)] {
                 let order = self.compared_order(ready, maximum);
+                write_back();
                 let mut run = self.measure_order(&order, ready, progress)?;
                 run.notes.push("The other broker of the comparison was running beside it, idle.".to_owned());
                 runs.push(ComparedRun { side, run });
@@ -197,6 +198,13 @@ impl Session<'_> {
         }
         Ok(Outcome::Comparison(Box::new(compare(a.target, b.target, runs))))
     }
+}
+
+/// Has the kernel write to the disk what the runs before have left in memory: else a broker that waits for the disk waits for the
+/// other one's bytes, too.
+fn write_back() {
+    // SAFETY: the call has no arguments, and cannot fail.
+    unsafe { libc::sync() };
 }
 
 fn records_per_second(run: &Run) -> f64 {
