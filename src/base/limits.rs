@@ -5,7 +5,7 @@ pub const SHARDS_MAX: usize = 256;
 /// Most bytes handed to one page-cache write call (larger ones are slower: they touch fresh memory in one go).
 pub const WRITE_CALL_BYTES_MAX: usize = 256 * 1024;
 /// Most bytes one `sendfile` call may move before other tasks of the shard run.
-pub const SENDFILE_CALL_BYTES_MAX: usize = 1024 * 1024;
+pub const SENDFILE_CALL_BYTES_MAX: usize = 256 * 1024;
 /// Below this a file range is sent from memory, above it by `sendfile`.
 pub const SENDFILE_BYTES_MIN: usize = 64 * 1024;
 

@@ -52,7 +52,7 @@ pub async fn run_shard<R: Runtime>(runtime: R, work: ShardWork<R>, started: impl
     runtime.spawn(Lane::Data, Router::serve(router.clone()));
     runtime.spawn(Lane::Data, serve_arrivals(router.clone()));
     let committing = router.shard.clone();
-    runtime.spawn(Lane::Data, async move { committing.run_commit_windows().await });
+    runtime.spawn(Lane::Commit, async move { committing.run_commit_windows().await });
     runtime.spawn(Lane::Data, share_trouble(router.clone()));
     if let Some(stop) = work.stop {
         let outcome = lead(&router, &work.listeners, &stop, started).await;

@@ -34,7 +34,9 @@ pub use trials::{Crossing, Mistake};
 /// Which share of the core a task runs under.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lane {
-    /// Connections, commit windows, mailboxes: what a client waits for.
+    /// Commit windows: what every producer of the shard waits for. Gives way as rarely as the background does.
+    Commit,
+    /// Connections, mailboxes: what a client waits for.
     Data,
     /// Recovery, deletion, cleaning, scrubbing: must call `yield_now` between small steps.
     Background,

@@ -20,7 +20,7 @@ pub(super) async fn look_after(shard: Rc<Shard>, spin: Duration) {
         let now_ns = system_calls::monotonic_ns();
         shard.ring.look();
         shard.timers.wake_due(now_ns);
-        shard.tasks.begin_turn(now_ns);
+        shard.tasks.begin_round(now_ns);
         if shard.tasks.has_runnable() {
             busy_until_ns.set(now_ns);
         } else if now_ns - busy_until_ns.get() >= spin.as_nanos() as u64 {

@@ -18,8 +18,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use super::system_calls;
 use crate::runtime::Lane;
 
-/// How long tasks of the data lane may run before those that ask for it give way.
-const DATA_TURN_NS: u64 = 1_000_000;
+/// How long a round of all tasks of the data lane is to take, so that the reactor looks again: each runs for its share of it
+/// before it gives way, if it asks for that.
+const ROUND_NS: u64 = 1_000_000;
+/// No share is smaller.
+const DATA_TURN_NS_MIN: u64 = 100_000;
+/// How long a commit window runs: it has few steps, and with a share of a round it would wait one round for each of them.
+const COMMIT_TURN_NS: u64 = 1_000_000;
 /// The same for the background, which nobody waits for.
 const BACKGROUND_TURN_NS: u64 = 200_000;
 /// How many times as long as the background the data lane may run when both have work.
@@ -41,7 +46,7 @@ struct Home {
     background_due_ns: Cell<u64>,
     /// Of the task that runs.
     lane: Cell<Lane>,
-    /// When the turn of that lane began.
+    /// When it began to.
     turn_began_ns: Cell<u64>,
 }
 
@@ -88,7 +93,7 @@ impl Home {
         }
         task.is_awake.store(true, Ordering::Relaxed);
         match task.lane {
-            Lane::Data => self.let_run(task),
+            Lane::Commit | Lane::Data => self.let_run(task),
             Lane::Background => self.background.borrow_mut().push_back(task.clone()),
         }
     }
@@ -103,18 +108,13 @@ impl Home {
         self.runnable.set(self.runnable.get() - 1);
         task.is_awake.store(false, Ordering::Relaxed);
         self.lane.set(task.lane);
-        let polled = match task.lane {
-            Lane::Data => step(),
-            Lane::Background => {
-                let turn_of_data_began_ns = self.turn_began_ns.replace(system_calls::monotonic_ns());
-                let polled = step();
-                let now_ns = system_calls::monotonic_ns();
-                let ran_ns = now_ns.saturating_sub(self.turn_began_ns.get());
-                self.background_due_ns.set(now_ns + DATA_SHARE * ran_ns);
-                self.turn_began_ns.set(turn_of_data_began_ns);
-                polled
-            }
-        };
+        self.turn_began_ns.set(system_calls::monotonic_ns());
+        let polled = step();
+        if task.lane == Lane::Background {
+            let now_ns = system_calls::monotonic_ns();
+            let ran_ns = now_ns.saturating_sub(self.turn_began_ns.get());
+            self.background_due_ns.set(now_ns + DATA_SHARE * ran_ns);
+        }
         if polled.is_ready() {
             self.forget(task);
         }
@@ -126,7 +126,7 @@ impl Home {
         let is_awake = task.is_awake.load(Ordering::Relaxed);
         task.is_awake.store(true, Ordering::Relaxed);
         task.has_ended.store(true, Ordering::Relaxed);
-        if is_awake && task.lane == Lane::Data {
+        if is_awake && task.lane != Lane::Background {
             self.runnable.set(self.runnable.get() - 1);
         }
     }
@@ -142,7 +142,8 @@ impl Home {
 
     fn is_turn_over(&self) -> bool {
         let turn_ns = match self.lane.get() {
-            Lane::Data => DATA_TURN_NS,
+            Lane::Commit => COMMIT_TURN_NS,
+            Lane::Data => (ROUND_NS / (self.runnable.get() as u64 + 1)).max(DATA_TURN_NS_MIN),
             Lane::Background => BACKGROUND_TURN_NS,
         };
         system_calls::monotonic_ns().saturating_sub(self.turn_began_ns.get()) >= turn_ns
@@ -212,7 +213,7 @@ impl Tasks {
         glommio::spawn_local(under_own_waker(self.bell.clone(), lane, future))
     }
 
-    /// Gives way when the lane has run for a turn: the reactor looks at sockets, files and timers, and what became ready
+    /// Gives way when the task has run for a turn: the reactor looks at sockets, files and timers, and what became ready
     /// runs first. A task that loops must call this.
     pub(super) async fn give_way(&self) {
         let mut is_over = HOME.with(Home::is_turn_over);
@@ -226,14 +227,11 @@ impl Tasks {
         .await
     }
 
-    /// The reactor's: the data lane has a new turn, and the background one if it is due or there is nothing else to do.
-    /// Tasks that were woken from other threads are counted.
-    pub(super) fn begin_turn(&self, now_ns: u64) {
+    /// The reactor's: wakes whom other threads want woken, and gives the background a turn if it is due or there is nothing else
+    /// to do.
+    pub(super) fn begin_round(&self, now_ns: u64) {
         self.wake_those_in_line();
-        HOME.with(|home| {
-            home.turn_began_ns.set(now_ns);
-            home.let_background_run(now_ns);
-        });
+        HOME.with(|home| home.let_background_run(now_ns));
     }
 
     /// Whether a task can run.

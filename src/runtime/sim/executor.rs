@@ -127,7 +127,7 @@ impl Executor {
         if !entry.queued {
             entry.queued = true;
             match entry.lane {
-                Lane::Data => self.data.push(task),
+                Lane::Commit | Lane::Data => self.data.push(task),
                 Lane::Background => self.background.push(task),
             }
         }

@@ -43,7 +43,7 @@ impl Shards {
             let router = Router::new(shard, links);
             runtime.spawn(Lane::Data, Router::serve(router.clone()));
             let committing = router.shard.clone();
-            runtime.spawn(Lane::Data, async move { committing.run_commit_windows().await });
+            runtime.spawn(Lane::Commit, async move { committing.run_commit_windows().await });
             router
         };
         let shards = Shards((0..).zip(links(SHARDS, false)).map(router).collect());
