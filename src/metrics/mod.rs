@@ -1,27 +1,20 @@
-//! What each core counts. Nothing shows the counts yet.
+//! What each core counts and measures, and the text that shows it.
+//!
+//! Each shard has one `ShardMetrics` that only its own tasks touch: no atomics, no locks. Who wants to look gets a clone.
 
-use std::cell::Cell;
+mod counter;
+mod exposition;
+mod shard_metrics;
+mod table;
+mod times;
+mod turns;
 
-/// A count of one core that only rises.
-#[derive(Default, Debug)]
-pub struct Counter(Cell<u64>);
-
-impl Counter {
-    pub fn add(&self, more: u64) {
-        self.0.set(self.0.get() + more);
-    }
-    pub fn get(&self) -> u64 {
-        self.0.get()
-    }
-}
-
-/// What reading ended segments again has come to since the start.
-#[derive(Default, Debug)]
-pub struct ScrubCounters {
-    /// Bytes read.
-    pub bytes: Counter,
-    /// Batches that were found sound.
-    pub batches: Counter,
-    /// Damaged stretches, most of them one batch, counted each time they are met.
-    pub damaged: Counter,
-}
+pub use counter::Counter;
+pub use exposition::{CONTENT_TYPE, exposition};
+pub use shard_metrics::{
+    API_KEYS_MAX, CommitWindows, Produced, RequestCounts, ScrubCounters, ShardMetrics, ShardSnapshot, Stage,
+    StageTimes, WindowWay,
+};
+pub use table::{Kind, METRICS, Metric};
+pub use times::Times;
+pub use turns::TurnTimes;

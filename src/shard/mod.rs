@@ -38,7 +38,7 @@ use std::rc::Rc;
 use crate::base::{ClusterId, Map, Offset, PartitionIndex, Set, ShardId, TopicName, TopicPartition, Trouble};
 use crate::config::{BrokerConfig, Durability, TopicConfig};
 use crate::metadata::Image;
-use crate::metrics::ScrubCounters;
+use crate::metrics::ShardMetrics;
 use crate::partition::fetch_session::FetchSessions;
 use crate::runtime::Runtime;
 use crate::storage::{Journal, LogFolder, OpenFiles, open_file_system};
@@ -119,7 +119,7 @@ pub struct Shard<R: Runtime> {
     pub folder_offline: Signal,
     /// Whoever takes segments away or replaces them is in here; closing the logs ends it, and nothing is appended from then on.
     upkeep: FolderUse,
-    pub scrub_counters: ScrubCounters,
+    pub metrics: Rc<ShardMetrics>,
 }
 
 /// What the data folder's checkpoint files said at start.
@@ -176,7 +176,7 @@ impl<R: Runtime> Shard<R> {
             gives_descriptors_back: Cell::new(false),
             folder_offline: Signal::default(),
             upkeep: FolderUse::default(),
-            scrub_counters: ScrubCounters::default(),
+            metrics: Rc::default(),
             config: RefCell::new(Rc::new(config)),
             runtime,
         })

@@ -46,7 +46,7 @@ impl<R: Runtime> Shard<R> {
         let Some(segment) = segment_of() else { return false };
         let is_unwanted = || self.stop.is_given() || replica.deleted.get();
         let pace = Pace::new(&self.runtime, bytes_per_second, &is_unwanted);
-        let scrubbed = log.scrub_segment(segment.base_offset, &pace, &self.scrub_counters).await;
+        let scrubbed = log.scrub_segment(segment.base_offset, &pace, &self.metrics.scrub).await;
         scrubbed.is_ok() && segment_of().is_some_and(|segment| segment.is_damaged)
     }
 
@@ -81,7 +81,7 @@ impl<R: Runtime> Shard<R> {
         replica: &Rc<Replica<R>>,
         pace: &Pace<'_, R>,
     ) -> Result<(), ScrubTrouble> {
-        let counters = &self.scrub_counters;
+        let counters = &self.metrics.scrub;
         if replica.opening.get() == Opening::Closed
             && (!self.has_ended_segments(replica).await?
                 || Log::scrub_folder(&self.runtime, &replica.folder, pace, counters).await?)

@@ -1,0 +1,228 @@
+use std::cell::Cell;
+
+use super::counter::Counter;
+use super::times::Times;
+use super::turns::TurnTimes;
+
+/// What reading ended segments again has come to since the start.
+#[derive(Clone, Default, Debug)]
+pub struct ScrubCounters {
+    /// Bytes read.
+    pub bytes: Counter,
+    /// Batches that were found sound.
+    pub batches: Counter,
+    /// Damaged stretches, most of them one batch, counted each time they are met.
+    pub damaged: Counter,
+}
+
+/// A part of the way of a Produce or a Fetch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// From the whole frame to the request.
+    ProduceDecode,
+    /// Every batch is checked and decided on, and stands in line for a commit window here or is on its way to another shard.
+    ProduceAppend,
+    /// Until all of it is durable, or refused.
+    ProduceDurable,
+    ProduceEncode,
+    /// Until the kernel has taken the answer, and those that go out with it.
+    ProduceSend,
+    /// From the whole frame until the kernel has taken the answer.
+    ProduceRequest,
+    FetchDecode,
+    /// What is asked for is looked up and read; all rounds together.
+    FetchRead,
+    /// There was too little: until more has come or the request's time is over.
+    FetchWait,
+    FetchEncode,
+    FetchSend,
+    FetchRequest,
+}
+
+impl Stage {
+    pub const ALL: [Stage; 12] = [
+        Stage::ProduceDecode,
+        Stage::ProduceAppend,
+        Stage::ProduceDurable,
+        Stage::ProduceEncode,
+        Stage::ProduceSend,
+        Stage::ProduceRequest,
+        Stage::FetchDecode,
+        Stage::FetchRead,
+        Stage::FetchWait,
+        Stage::FetchEncode,
+        Stage::FetchSend,
+        Stage::FetchRequest,
+    ];
+
+    /// As its label has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::ProduceDecode => "produce_decode",
+            Stage::ProduceAppend => "produce_append",
+            Stage::ProduceDurable => "produce_durable",
+            Stage::ProduceEncode => "produce_encode",
+            Stage::ProduceSend => "produce_send",
+            Stage::ProduceRequest => "produce_request",
+            Stage::FetchDecode => "fetch_decode",
+            Stage::FetchRead => "fetch_read",
+            Stage::FetchWait => "fetch_wait",
+            Stage::FetchEncode => "fetch_encode",
+            Stage::FetchSend => "fetch_send",
+            Stage::FetchRequest => "fetch_request",
+        }
+    }
+}
+
+/// How a commit window became durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WindowWay {
+    /// By one write to the journal.
+    Journal,
+    /// By syncing the segments.
+    WrittenThrough,
+    /// Some partitions by the one, some by the other.
+    Mixed,
+    /// Not at all, under `onrush.durability=os`.
+    Os,
+}
+
+impl WindowWay {
+    pub const ALL: [WindowWay; 4] =
+        [WindowWay::Journal, WindowWay::WrittenThrough, WindowWay::Mixed, WindowWay::Os];
+
+    /// As its label has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            WindowWay::Journal => "journal",
+            WindowWay::WrittenThrough => "written_through",
+            WindowWay::Mixed => "mixed",
+            WindowWay::Os => "os",
+        }
+    }
+}
+
+/// The times of each stage.
+#[derive(Clone, Default, Debug)]
+pub struct StageTimes([Times; Stage::ALL.len()]);
+
+impl StageTimes {
+    pub fn of(&self, stage: Stage) -> &Times {
+        &self.0[stage as usize]
+    }
+}
+
+/// Commit windows that wrote something.
+#[derive(Clone, Default, Debug)]
+pub struct CommitWindows {
+    pub times: Times,
+    pub partitions: Counter,
+    /// Of batches, as they stand in segments.
+    pub bytes: Counter,
+    by_way: [Counter; WindowWay::ALL.len()],
+}
+
+impl CommitWindows {
+    pub fn of(&self, way: WindowWay) -> &Counter {
+        &self.by_way[way as usize]
+    }
+}
+
+/// API keys that are counted one by one: those below.
+pub const API_KEYS_MAX: usize = 128;
+
+/// Requests by their API key.
+#[derive(Clone, Debug)]
+pub struct RequestCounts([Counter; API_KEYS_MAX]);
+
+impl RequestCounts {
+    /// One more request with this key. A key that is not served never comes here.
+    pub fn count(&self, api_key: i16) {
+        if let Some(counter) = usize::try_from(api_key).ok().and_then(|key| self.0.get(key)) {
+            counter.add(1);
+        }
+    }
+
+    /// Keys that came at least once, with how often.
+    pub fn by_key(&self) -> impl Iterator<Item = (i16, u64)> {
+        let counted = self.0.iter().map(Counter::get).enumerate().filter(|(_, count)| *count > 0);
+        counted.map(|(key, count)| (i16::try_from(key).expect("keys are below API_KEYS_MAX"), count))
+    }
+}
+
+impl Default for RequestCounts {
+    fn default() -> RequestCounts {
+        RequestCounts(std::array::from_fn(|_| Counter::default()))
+    }
+}
+
+/// What producers, and the broker for itself, appended to this shard's partitions. Duplicates and what was refused don't count.
+#[derive(Clone, Default, Debug)]
+pub struct Produced {
+    pub batches: Counter,
+    pub records: Counter,
+    pub bytes: Counter,
+}
+
+/// All that one shard counts and measures. Only its own tasks touch it; it may be sent when it is a clone.
+#[derive(Clone, Default, Debug)]
+pub struct ShardMetrics {
+    pub stages: StageTimes,
+    pub windows: CommitWindows,
+    pub requests: RequestCounts,
+    /// From and to clients.
+    pub received_bytes: Counter,
+    pub sent_bytes: Counter,
+    pub produced: Produced,
+    /// Of record batches in answers to Fetch.
+    pub fetched_bytes: Counter,
+    /// Letters with work for another shard.
+    pub hops: Counter,
+    pub connections_moved: Counter,
+    /// Those that live on this shard.
+    pub connections: Cell<u64>,
+    pub scrub: ScrubCounters,
+}
+
+/// What one shard shows of itself at one moment.
+#[derive(Clone, Default, Debug)]
+pub struct ShardSnapshot {
+    pub shard: u16,
+    pub metrics: ShardMetrics,
+    pub turns: TurnTimes,
+    pub partitions: u64,
+    /// The broker takes connections; on the shard that does.
+    pub is_serving: bool,
+    pub is_stopping: bool,
+    pub is_log_folder_offline: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stage_and_way_has_a_place_of_its_own() {
+        for (place, stage) in Stage::ALL.iter().enumerate() {
+            assert_eq!(*stage as usize, place, "{stage:?}");
+        }
+        for (place, way) in WindowWay::ALL.iter().enumerate() {
+            assert_eq!(*way as usize, place, "{way:?}");
+        }
+    }
+
+    #[test]
+    fn a_snapshot_stays_what_it_was_while_the_shard_counts_on() {
+        let metrics = ShardMetrics::default();
+        metrics.requests.count(18);
+        metrics.stages.of(Stage::FetchSend).record_ns(5_000);
+        let snapshot = metrics.clone();
+        metrics.requests.count(18);
+        metrics.requests.count(-1);
+        metrics.stages.of(Stage::FetchSend).record_ns(5_000);
+        assert_eq!(snapshot.requests.by_key().collect::<Vec<_>>(), [(18, 1)]);
+        assert_eq!(metrics.requests.by_key().collect::<Vec<_>>(), [(18, 2)]);
+        let counts = |metrics: &ShardMetrics| metrics.stages.of(Stage::FetchSend).count();
+        assert_eq!((counts(&snapshot), counts(&metrics)), (1, 2));
+    }
+}

@@ -1,0 +1,208 @@
+//! Every metric there is: its name, type, labels and meaning, and where its value stands.
+
+use super::shard_metrics::{ShardSnapshot, Stage, WindowWay};
+use super::times::Times;
+
+/// Prometheus's types, as far as they are used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Counter,
+    Gauge,
+    /// With the quantiles 0.5, 0.9, 0.99, 0.999 and 1, `_sum` and `_count`, all since the start.
+    Summary,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Summary => "summary",
+        }
+    }
+}
+
+/// One value of one series.
+pub enum Value<'a> {
+    Count(u64),
+    Seconds(f64),
+    Times(&'a Times),
+}
+
+/// Takes the value of one series: of the label besides `shard`, where the metric has one.
+pub type Take<'a> = dyn FnMut(&str, Value<'_>) + 'a;
+
+/// One metric. Every series of it has the label `shard`.
+pub struct Metric {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// Besides `shard`.
+    pub label: Option<&'static str>,
+    pub unit: &'static str,
+    pub meaning: &'static str,
+    pub(super) series: fn(&ShardSnapshot, api_name: fn(i16) -> String, &mut Take<'_>),
+}
+
+fn one(value: Value<'_>, take: &mut Take<'_>) {
+    take("", value);
+}
+
+macro_rules! counter {
+    ($name:literal, $unit:literal, $meaning:literal, $count:expr) => {
+        Metric {
+            name: $name,
+            kind: Kind::Counter,
+            label: None,
+            unit: $unit,
+            meaning: $meaning,
+            series: |snapshot, _, take| {
+                let count: fn(&ShardSnapshot) -> u64 = $count;
+                one(Value::Count(count(snapshot)), take)
+            },
+        }
+    };
+}
+
+macro_rules! gauge {
+    ($name:literal, $unit:literal, $meaning:literal, $value:expr) => {
+        Metric {
+            name: $name,
+            kind: Kind::Gauge,
+            label: None,
+            unit: $unit,
+            meaning: $meaning,
+            series: |snapshot, _, take| {
+                let value: fn(&ShardSnapshot) -> Value<'_> = $value;
+                one(value(snapshot), take)
+            },
+        }
+    };
+}
+
+/// In the order in which they are shown.
+pub const METRICS: &[Metric] = &[
+    Metric {
+        name: "onrush_stage_seconds",
+        kind: Kind::Summary,
+        label: Some("stage"),
+        unit: "seconds",
+        meaning: "How long the parts of Produce and Fetch requests took",
+        series: |snapshot, _, take| {
+            let stages = &snapshot.metrics.stages;
+            Stage::ALL.iter().for_each(|stage| take(stage.name(), Value::Times(stages.of(*stage))));
+        },
+    },
+    Metric {
+        name: "onrush_commit_window_seconds",
+        kind: Kind::Summary,
+        label: None,
+        unit: "seconds",
+        meaning: "How long commit windows took, from what is to be written to durable",
+        series: |snapshot, _, take| one(Value::Times(&snapshot.metrics.windows.times), take),
+    },
+    Metric {
+        name: "onrush_commit_windows_total",
+        kind: Kind::Counter,
+        label: Some("way"),
+        unit: "windows",
+        meaning: "Commit windows by how they became durable: journal, written_through, mixed, os (not at all)",
+        series: |snapshot, _, take| {
+            let windows = &snapshot.metrics.windows;
+            WindowWay::ALL.iter().for_each(|way| take(way.name(), Value::Count(windows.of(*way).get())));
+        },
+    },
+    counter!(
+        "onrush_commit_window_partitions_total",
+        "partitions",
+        "Partitions that commit windows wrote to, counted once in each window",
+        |snapshot| snapshot.metrics.windows.partitions.get()
+    ),
+    counter!(
+        "onrush_commit_window_bytes_total",
+        "bytes",
+        "Bytes of record batches that commit windows wrote",
+        |snapshot| snapshot.metrics.windows.bytes.get()
+    ),
+    Metric {
+        name: "onrush_requests_total",
+        kind: Kind::Counter,
+        label: Some("api"),
+        unit: "requests",
+        meaning: "Requests begun, by API; one that never came has no series",
+        series: |snapshot, api_name, take| {
+            let counts = snapshot.metrics.requests.by_key();
+            counts.for_each(|(key, count)| take(&api_name(key), Value::Count(count)));
+        },
+    },
+    counter!("onrush_received_bytes_total", "bytes", "Bytes that came from clients", |snapshot| {
+        snapshot.metrics.received_bytes.get()
+    }),
+    counter!("onrush_sent_bytes_total", "bytes", "Bytes of answers that were sent to clients", |snapshot| {
+        snapshot.metrics.sent_bytes.get()
+    }),
+    counter!(
+        "onrush_produced_batches_total",
+        "batches",
+        "Record batches appended to this shard's partitions, the broker's own among them",
+        |snapshot| snapshot.metrics.produced.batches.get()
+    ),
+    counter!("onrush_produced_records_total", "records", "Records in these batches", |snapshot| {
+        snapshot.metrics.produced.records.get()
+    }),
+    counter!("onrush_produced_bytes_total", "bytes", "Bytes of these batches", |snapshot| {
+        snapshot.metrics.produced.bytes.get()
+    }),
+    counter!("onrush_fetched_bytes_total", "bytes", "Bytes of record batches in answers to Fetch", |snapshot| {
+        snapshot.metrics.fetched_bytes.get()
+    }),
+    counter!("onrush_hops_total", "letters", "Pieces of work sent to another shard", |snapshot| {
+        snapshot.metrics.hops.get()
+    }),
+    counter!(
+        "onrush_connections_moved_total",
+        "connections",
+        "Connections handed to the shard that owns what they read and write",
+        |snapshot| snapshot.metrics.connections_moved.get()
+    ),
+    gauge!("onrush_connections", "connections", "Connections that live on this shard", |snapshot| {
+        Value::Count(snapshot.metrics.connections.get())
+    }),
+    gauge!("onrush_partitions", "partitions", "Partitions that this shard owns", |snapshot| {
+        Value::Count(snapshot.partitions)
+    }),
+    Metric {
+        name: "onrush_reactor_turn_seconds",
+        kind: Kind::Summary,
+        label: None,
+        unit: "seconds",
+        meaning: "How long tasks held this shard's core, each time one ran",
+        series: |snapshot, _, take| one(Value::Times(&snapshot.turns.turns), take),
+    },
+    gauge!(
+        "onrush_reactor_turn_longest_seconds",
+        "seconds",
+        "The longest of these turns since the start",
+        |snapshot| Value::Seconds(snapshot.turns.turns.longest().as_secs_f64())
+    ),
+    counter!(
+        "onrush_reactor_stalls_total",
+        "turns",
+        "Turns that took longer than onrush.stall.warn.ms; the log names them",
+        |snapshot| snapshot.turns.stalls.get()
+    ),
+    counter!(
+        "onrush_scrubbed_bytes_total",
+        "bytes",
+        "Bytes of ended segments that were read again to find damage",
+        |snapshot| snapshot.metrics.scrub.bytes.get()
+    ),
+    counter!("onrush_scrubbed_batches_total", "batches", "Batches found sound there", |snapshot| {
+        snapshot.metrics.scrub.batches.get()
+    }),
+    counter!(
+        "onrush_scrub_damaged_total",
+        "stretches",
+        "Damaged stretches found there, most of them one batch, each time they are met",
+        |snapshot| snapshot.metrics.scrub.damaged.get()
+    ),
+];
