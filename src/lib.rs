@@ -24,6 +24,7 @@ pub mod router;
 pub mod protocol;
 pub mod api;
 pub mod net;
+pub mod ops;
 
 // Whole.
 pub mod broker;

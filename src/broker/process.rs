@@ -1,11 +1,16 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::listeners::bound_listeners;
 use super::shard_main::{run_shard, shard_works};
 use crate::base::SHARDS_MAX;
 use crate::config::{BrokerConfig, Cores};
+use crate::metrics::ShardSnapshot;
+use crate::ops;
 use crate::runtime::glommio::{Event, ReactorSettings, check, choose_cores, run, signals::Signals};
+use crate::runtime::http::{self, HttpListener, HttpRequest};
 use crate::runtime::mailbox::mailbox;
+use crate::runtime::questions::{Asker, questions};
 
 /// Runs the broker in this process until SIGTERM or SIGINT, or until it cannot go on.
 /// Errors: one sentence for the operator.
@@ -18,15 +23,21 @@ pub fn serve(config: BrokerConfig) -> Result<(), String> {
     let reactor = ReactorSettings { spin_before_park: Duration::from_micros(config.spin_before_park_us) };
     let owners = cores.len() - usize::from(config.router_core.is_some());
     let owner_count = u16::try_from(owners).expect("shards are at most SHARDS_MAX");
+    let http = http_listener(&config)?;
     let listeners = bound_listeners(&config)?;
     let (stop_sender, stop) = mailbox(1);
     let (outcome_sender, outcome) = std::sync::mpsc::channel();
     let works = shard_works(&config, owner_count, &listeners, stop, outcome_sender);
+    let (asker, questions) = questions(cores.len());
+    if let Some(listener) = http {
+        serve_operator(listener, asker)?;
+    }
+    let works = works.into_iter().zip(questions).map(|(work, questions)| work.answers(questions));
     let shards = run(
         &cores,
         reactor,
         Some(signals),
-        works.into_iter().map(|work| move |runtime| run_shard(runtime, work, |_| {})).collect(),
+        works.map(|work| move |runtime| run_shard(runtime, work, |_| {})).collect(),
     )
     .map_err(|trouble| trouble.to_string())?;
     while let Some(event) = shards.next_event() {
@@ -41,6 +52,31 @@ pub fn serve(config: BrokerConfig) -> Result<(), String> {
     }
     shards.join();
     outcome.try_iter().find_map(Result::err).map_or(Ok(()), Err)
+}
+
+/// The socket of the operator's HTTP. A default address that is taken is done without: another broker has it, most likely.
+/// Errors: the address was asked for by name, and cannot be had.
+fn http_listener(config: &BrokerConfig) -> Result<Option<HttpListener>, String> {
+    let Some(address) = config.http_listener else { return Ok(None) };
+    match http::bind(address) {
+        Ok(listener) => Ok(Some(listener)),
+        Err(trouble) if config.settings.set_text("onrush.http.listener").is_some() => {
+            Err(format!("onrush.http.listener: {trouble}; name another address, or none"))
+        }
+        Err(trouble) => {
+            tracing::warn!(%trouble, "no metrics over HTTP: set onrush.http.listener to another address");
+            Ok(None)
+        }
+    }
+}
+
+fn serve_operator(listener: HttpListener, asker: Asker<ShardSnapshot>) -> Result<(), String> {
+    let asker = Arc::new(asker);
+    let handle = move |request: HttpRequest| {
+        let asker = asker.clone();
+        async move { ops::answer(&asker, &request).await }
+    };
+    http::serve(listener, handle).map_err(|trouble| trouble.to_string())
 }
 
 /// The cores of the shards, in their order: those that own partitions and, behind them, the router's own where it has one.

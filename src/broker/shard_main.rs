@@ -8,8 +8,11 @@ use super::start::{StartRefusal, start_cluster};
 use super::stop::stop_cluster;
 use crate::base::{ShardId, Trouble};
 use crate::config::BrokerConfig;
+use crate::metrics::ShardSnapshot;
 use crate::net::serve_arrivals;
+use crate::ops::answer_questions;
 use crate::router::{Links, Router, links};
+use crate::runtime::questions::Questions;
 use crate::runtime::{Lane, Runtime, mailbox};
 use crate::shard::Shard;
 
@@ -21,6 +24,14 @@ pub struct ShardWork<R: Runtime> {
     /// Shard 0 alone is told to stop, and tells the others.
     stop: Option<mailbox::Receiver<()>>,
     outcome: mpsc::Sender<Result<(), String>>,
+    questions: Option<Questions<ShardSnapshot>>,
+}
+
+impl<R: Runtime> ShardWork<R> {
+    /// Has the shard show itself to whoever asks there.
+    pub fn answers(self, questions: Questions<ShardSnapshot>) -> ShardWork<R> {
+        ShardWork { questions: Some(questions), ..self }
+    }
 }
 
 /// The work of each of a broker's shards, in their order: `owner_count` that own partitions and, with `onrush.router.core`, one
@@ -39,6 +50,7 @@ pub fn shard_works<R: Runtime>(
         links,
         stop: stop.take(),
         outcome: outcome.clone(),
+        questions: None,
     };
     links(owner_count, config.router_core.is_some()).into_iter().map(work).collect()
 }
@@ -53,6 +65,9 @@ pub async fn run_shard<R: Runtime>(runtime: R, work: ShardWork<R>, started: impl
     runtime.spawn(Lane::Data, serve_arrivals(router.clone()));
     let committing = router.shard.clone();
     runtime.spawn(Lane::Commit, async move { committing.run_commit_windows().await });
+    if let Some(questions) = work.questions {
+        runtime.spawn(Lane::Data, answer_questions(router.shard.clone(), questions));
+    }
     runtime.spawn(Lane::Data, share_trouble(router.clone()));
     if let Some(stop) = work.stop {
         let outcome = lead(&router, &work.listeners, &stop, started).await;

@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::base::{Map, NodeId, SHARDS_MAX};
@@ -36,6 +36,8 @@ pub struct BrokerConfig {
     /// Core that only accepts connections, none of `cores`; `None`: the first shard does that too.
     pub router_core: Option<usize>,
     pub spin_before_park_us: u64,
+    /// Where the operator's HTTP is served; `None`: nowhere.
+    pub http_listener: Option<SocketAddr>,
     /// Bytes for all shards together; `None`: `MEMORY_PER_SHARD_BYTES` for each.
     pub memory_bytes: Option<usize>,
 
@@ -150,6 +152,7 @@ impl BrokerConfig {
             cores,
             router_core,
             spin_before_park_us: u64::try_from(read.whole("onrush.spin.before.park.us")).unwrap_or(0),
+            http_listener: http_listener(&read)?,
             memory_bytes: usize::try_from(read.whole("onrush.memory")).ok(),
             socket_request_max_bytes: read.count("socket.request.max.bytes"),
             connections_max_idle_ms: Some(read.whole("connections.max.idle.ms")).filter(|ms| *ms >= 0),
@@ -342,6 +345,19 @@ fn advertise(read: &Reader<'_>, cores: &Cores) -> Result<Advertise, ConfigError>
         )),
         (Some(ports), _) => Ok(Advertise::Cores { ports }),
         (None, _) => invalid("onrush.advertise.ports", text, "a list of different ports, such as 9093-9096"),
+    }
+}
+
+fn http_listener(read: &Reader<'_>) -> Result<Option<SocketAddr>, ConfigError> {
+    let text = read.text("onrush.http.listener").unwrap_or_default();
+    match text.trim() {
+        "" => Ok(None),
+        address => match address.parse() {
+            Ok(address) => Ok(Some(address)),
+            Err(_) => {
+                invalid("onrush.http.listener", text, "address:port, such as 127.0.0.1:9644, or nothing")
+            }
+        },
     }
 }
 

@@ -164,6 +164,15 @@ pub struct Produced {
     pub bytes: Counter,
 }
 
+impl Produced {
+    /// One more batch.
+    pub fn count(&self, records: u64, bytes: u64) {
+        self.batches.add(1);
+        self.records.add(records);
+        self.bytes.add(bytes);
+    }
+}
+
 /// All that one shard counts and measures. Only its own tasks touch it; it may be sent when it is a clone.
 #[derive(Clone, Default, Debug)]
 pub struct ShardMetrics {

@@ -152,9 +152,12 @@ pub const METRICS: &[Metric] = &[
     counter!("onrush_produced_bytes_total", "bytes", "Bytes of these batches", |snapshot| {
         snapshot.metrics.produced.bytes.get()
     }),
-    counter!("onrush_fetched_bytes_total", "bytes", "Bytes of record batches in answers to Fetch", |snapshot| {
-        snapshot.metrics.fetched_bytes.get()
-    }),
+    counter!(
+        "onrush_fetched_bytes_total",
+        "bytes",
+        "Bytes of record batches in answers to Fetch",
+        |snapshot| { snapshot.metrics.fetched_bytes.get() }
+    ),
     counter!("onrush_hops_total", "letters", "Pieces of work sent to another shard", |snapshot| {
         snapshot.metrics.hops.get()
     }),
@@ -183,12 +186,6 @@ pub const METRICS: &[Metric] = &[
         "seconds",
         "The longest of these turns since the start",
         |snapshot| Value::Seconds(snapshot.turns.turns.longest().as_secs_f64())
-    ),
-    counter!(
-        "onrush_reactor_stalls_total",
-        "turns",
-        "Turns that took longer than onrush.stall.warn.ms; the log names them",
-        |snapshot| snapshot.turns.stalls.get()
     ),
     counter!(
         "onrush_scrubbed_bytes_total",

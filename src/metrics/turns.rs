@@ -1,10 +1,7 @@
-use super::counter::Counter;
 use super::times::Times;
 
 /// How long the tasks of one core held it, each time one of them ran: nothing else runs meanwhile.
 #[derive(Clone, Default, Debug)]
 pub struct TurnTimes {
     pub turns: Times,
-    /// Turns that took longer than `onrush.stall.warn.ms`.
-    pub stalls: Counter,
 }

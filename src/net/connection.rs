@@ -12,6 +12,7 @@ use futures_lite::future;
 use super::read_buffer::ReadBuffer;
 use crate::api::{self, Outcome, RequestContext};
 use crate::base::{Monotonic, ShardId, Trouble};
+use crate::metrics::Stage;
 use crate::protocol::{
     ApiKey, FRAME_LENGTH_BYTES, RequestKind, RequestRefusal, announced_frame_bytes, client_id_of_refused,
     decode_body, read_header, take_frame,
@@ -39,6 +40,16 @@ struct InFlight<R: Runtime> {
     /// Bytes of the frame, given back with the answer, but not before what is to be written of them is.
     memory: Share,
     is_produce: bool,
+    timed: Option<Timed>,
+}
+
+/// A request whose way is measured.
+#[derive(Clone, Copy)]
+struct Timed {
+    send: Stage,
+    request: Stage,
+    /// When its frame was whole.
+    began: Monotonic,
 }
 
 /// Why the loop goes on.
@@ -97,9 +108,13 @@ pub async fn serve_connection<R: Runtime>(
         placed: false,
         foreign_requests: 0,
         refused: None,
+        answered: Vec::new(),
         peer_has_ended: false,
     };
+    let connections = connection.shard.metrics.clone();
+    connections.connections.set(connections.connections.get() + 1);
     let end = connection.run().await;
+    connections.connections.set(connections.connections.get() - 1);
     connection.leave_unwritten();
     if let End::Moved { owner } = end {
         let facts = connection.context.facts.borrow().clone();
@@ -152,6 +167,8 @@ struct Connection<R: Runtime> {
     foreign_requests: u32,
     /// What the peer sent that ends the connection.
     refused: Option<String>,
+    /// Those whose answers stand in `out`.
+    answered: Vec<Timed>,
     /// The peer sends nothing more. It may still listen: what came before is answered first, as Kafka does.
     peer_has_ended: bool,
 }
@@ -183,7 +200,10 @@ impl<R: Runtime> Connection<R> {
                 }
                 Ok(Wakeup::Stop) => return End::Quiet,
                 Ok(Wakeup::Read(0)) => self.peer_has_ended = true,
-                Ok(Wakeup::Read(_)) => self.last_read = self.shard.runtime.now(),
+                Ok(Wakeup::Read(bytes)) => {
+                    self.shard.metrics.received_bytes.add(bytes as u64);
+                    self.last_read = self.shard.runtime.now();
+                }
                 Ok(Wakeup::Relieved) => {}
                 Ok(Wakeup::MemoryGranted(share)) => {
                     self.memory = Some(share);
@@ -255,6 +275,7 @@ impl<R: Runtime> Connection<R> {
                 self.want_memory(frame_bytes);
                 return Ok(());
             };
+            let began = self.shard.runtime.now();
             let frame = take_frame(&mut self.buffer.bytes, frame_bytes).expect("all of it is there");
             let mut body = frame.clone();
             let unreadable = |refusal| refused(why_unreadable(&refusal, &frame));
@@ -270,11 +291,39 @@ impl<R: Runtime> Connection<R> {
                 self.put_back(&frame);
                 return Err(End::Moved { owner });
             }
+            let (key, decoded) = (header.key, self.shard.runtime.now());
             let answer = api::begin(&self.context, header, request);
-            self.in_flight.push_back(InFlight { answer, memory, is_produce: produce });
             self.last_activity = self.shard.runtime.now();
+            let timed = self.note_begun(key, began, decoded);
+            self.in_flight.push_back(InFlight { answer, memory, is_produce: produce, timed });
         }
         Ok(())
+    }
+
+    /// Counts a request that has begun by now.
+    fn note_begun(&self, key: ApiKey, began: Monotonic, decoded: Monotonic) -> Option<Timed> {
+        let metrics = &self.shard.metrics;
+        metrics.requests.count(key as i16);
+        let (decode, send, request) = match key {
+            ApiKey::Produce => (Stage::ProduceDecode, Stage::ProduceSend, Stage::ProduceRequest),
+            ApiKey::Fetch => (Stage::FetchDecode, Stage::FetchSend, Stage::FetchRequest),
+            _ => return None,
+        };
+        metrics.stages.of(decode).record(decoded.since(began));
+        if key == ApiKey::Produce {
+            metrics.stages.of(Stage::ProduceAppend).record(self.last_activity.since(decoded));
+        }
+        Some(Timed { send, request, began })
+    }
+
+    /// Counts what has been sent by now.
+    fn note_sent(&mut self, bytes: u64, sending: Monotonic) {
+        let (metrics, now) = (&self.shard.metrics, self.shard.runtime.now());
+        metrics.sent_bytes.add(bytes);
+        for timed in self.answered.drain(..) {
+            metrics.stages.of(timed.send).record(now.since(sending));
+            metrics.stages.of(timed.request).record(now.since(timed.began));
+        }
     }
 
     fn want_memory(&mut self, frame_bytes: usize) {
@@ -415,8 +464,10 @@ impl<R: Runtime> Connection<R> {
             }
         }
         if !self.out.is_empty() {
-            self.last_activity = self.shard.runtime.now();
+            let (bytes, sending) = (self.out.bytes(), self.shard.runtime.now());
+            self.last_activity = sending;
             self.send_out().await?;
+            self.note_sent(bytes, sending);
         }
         close.map_or(Ok(()), Err)
     }
@@ -445,6 +496,11 @@ impl<R: Runtime> Connection<R> {
     /// The first request in flight has come to `outcome`; gives what is to be sent.
     fn end_first(&mut self, outcome: Outcome<R::File>) -> Outcome<R::File> {
         let first = self.in_flight.pop_front().expect("it was the first in flight");
+        if let (Some(timed), Outcome::Answer(_) | Outcome::AnswerBeforeWritten { .. }) =
+            (first.timed, &outcome)
+        {
+            self.answered.push(timed);
+        }
         let Outcome::AnswerBeforeWritten { answer, written } = outcome else { return outcome };
         self.shard.runtime.spawn(Lane::Data, async move {
             let _memory = first.memory;

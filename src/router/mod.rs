@@ -186,6 +186,7 @@ impl<R: Runtime> Router<R> {
                 let future = work(router);
                 Box::pin(async move { Box::new(future.await) as Parcelled })
             });
+            self.shard.metrics.hops.add(1);
             self.send(owner, letter(slot, work));
             (Some(slot), Begun::There(completion))
         };
@@ -203,6 +204,7 @@ impl<R: Runtime> Router<R> {
 
     /// Hands a connection to the shard `owner`.
     pub fn hand_over(&self, owner: ShardId, connection: MovedConnection<R>) {
+        self.shard.metrics.connections_moved.add(1);
         self.send(owner, Letter::Connection(connection));
     }
 

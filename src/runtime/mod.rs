@@ -5,7 +5,9 @@
 //! monomorphised; a runtime value is a cheap handle and never leaves its shard. Only what is `Send` crosses a mailbox.
 
 pub mod glommio;
+pub mod http;
 pub mod mailbox;
+pub mod questions;
 pub mod sim;
 pub mod startup;
 
@@ -26,6 +28,7 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 
 use crate::base::{Monotonic, Position, ShardId, TimestampMs, Trouble};
+use crate::metrics::TurnTimes;
 
 pub use send_queue::{SendQueue, SendSegment};
 pub use together::{Doing, all};
@@ -153,6 +156,11 @@ pub trait Runtime: Clone + 'static {
     fn adopt_stream(&self, parcel: Self::Parcel) -> Result<Self::Stream, Trouble>;
     /// Takes over a file that another shard shares.
     fn adopt_file(&self, shared: <Self::File as File>::Shared) -> Self::File;
+
+    /// How long this shard's tasks held the core; where nothing measures it, nothing.
+    fn turn_times(&self) -> TurnTimes {
+        TurnTimes::default()
+    }
 
     /// Tells the simulation how far a test has come; nothing elsewhere.
     fn crossed(&self, _crossing: Crossing) {}

@@ -97,8 +97,8 @@ impl<R: Runtime> Shard<R> {
             for ticket in tickets {
                 results.push(match ticket {
                     Err(refusal) => Err(refusal),
-                    Ok((replica, stored_time, ticket)) => {
-                        shard.settle(&replica, stored_time, ticket, deadline).await
+                    Ok((replica, stored_time, bytes, ticket)) => {
+                        shard.settle(&replica, stored_time, bytes, ticket, deadline).await
                     }
                 });
             }
@@ -110,7 +110,7 @@ impl<R: Runtime> Shard<R> {
         self: &Rc<Self>,
         order: AppendOrder,
         now: Monotonic,
-    ) -> Result<(Rc<Replica<R>>, TimestampMs, Ticket), AppendRefusal> {
+    ) -> Result<(Rc<Replica<R>>, TimestampMs, usize, Ticket), AppendRefusal> {
         // The logs are being closed.
         if self.upkeep.has_ended() {
             return Err(AppendRefusal::ShardStopped);
@@ -125,11 +125,12 @@ impl<R: Runtime> Shard<R> {
         let header = &order.batch.header;
         let stored = header.timestamp_type() == TimestampType::LogAppendTime;
         let stored_time = if stored { header.max_timestamp } else { TimestampMs::NONE };
+        let bytes = order.batch.bytes.len();
         let (ticket, to_write) = replica.append(order.batch, order.origin, now);
         if to_write {
             self.window.enqueue(&replica);
         }
-        Ok((replica, stored_time, ticket))
+        Ok((replica, stored_time, bytes, ticket))
     }
 
     /// Sees one append through to its answer.
@@ -137,6 +138,7 @@ impl<R: Runtime> Shard<R> {
         &self,
         replica: &Replica<R>,
         stored_time: TimestampMs,
+        bytes: usize,
         ticket: Ticket,
         deadline: Monotonic,
     ) -> Result<Appended, AppendRefusal> {
@@ -153,6 +155,10 @@ impl<R: Runtime> Shard<R> {
                 }
             }
         };
+        if planned.duplicate_timestamp.is_none() {
+            let records = planned.last_offset.0 - planned.base_offset.0 + 1;
+            self.metrics.produced.count(records.max(0).unsigned_abs(), bytes as u64);
+        }
         let answers_early =
             planned.duplicate_timestamp.is_some() && self.runtime.makes(Mistake::DuplicateAnsweredEarly);
         if let Some(durable) = planned.wait.filter(|_| !answers_early) {

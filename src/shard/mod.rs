@@ -38,7 +38,7 @@ use std::rc::Rc;
 use crate::base::{ClusterId, Map, Offset, PartitionIndex, Set, ShardId, TopicName, TopicPartition, Trouble};
 use crate::config::{BrokerConfig, Durability, TopicConfig};
 use crate::metadata::Image;
-use crate::metrics::ShardMetrics;
+use crate::metrics::{ShardMetrics, ShardSnapshot};
 use crate::partition::fetch_session::FetchSessions;
 use crate::runtime::Runtime;
 use crate::storage::{Journal, LogFolder, OpenFiles, open_file_system};
@@ -185,6 +185,19 @@ impl<R: Runtime> Shard<R> {
     /// The broker's settings in force: those it was started with, and over them those that were made since.
     pub fn config(&self) -> Rc<BrokerConfig> {
         self.config.borrow().clone()
+    }
+
+    /// What the shard shows of itself now.
+    pub fn snapshot(&self) -> ShardSnapshot {
+        ShardSnapshot {
+            shard: self.id.0,
+            metrics: ShardMetrics::clone(&self.metrics),
+            turns: self.runtime.turn_times(),
+            partitions: self.replicas.borrow().len() as u64,
+            is_serving: self.serving.is_given(),
+            is_stopping: self.stop.is_given(),
+            is_log_folder_offline: self.is_log_folder_offline(),
+        }
     }
 
     /// Begins to journal, before anything is appended. The journals of the data folder must have been replayed.

@@ -11,7 +11,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     ("partition", &["record", "config"]),
     ("group", &["record", "config"]),
     ("metadata", &["config"]),
-    ("runtime", &["config"]),
+    ("runtime", &["config", "metrics"]),
     ("storage", &["record", "config", "metrics", "runtime"]),
     ("shard", &["record", "config", "metrics", "partition", "group", "metadata", "runtime", "storage"]),
     ("router", &["record", "metrics", "partition", "group", "metadata", "runtime", "shard"]),
@@ -34,6 +34,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("net", &["metrics", "runtime", "shard", "router", "protocol", "api"]),
+    ("ops", &["metrics", "runtime", "shard", "protocol"]),
     (
         "broker",
         &[
@@ -50,6 +51,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "protocol",
             "api",
             "net",
+            "ops",
         ],
     ),
     // It reads its property file through runtime.
@@ -72,7 +74,16 @@ struct Door {
 
 const DOORS: &[Door] = &[
     Door {
-        paths: &["glommio", "libc", "socket2", "core_affinity"],
+        paths: &[
+            "glommio",
+            "libc",
+            "socket2",
+            "core_affinity",
+            "tokio",
+            "hyper",
+            "hyper_util",
+            "http_body_util",
+        ],
         except: &[],
         folders: &["runtime"],
         tests_may_pass: false,

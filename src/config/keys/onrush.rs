@@ -15,6 +15,8 @@ keys! {
         "How long after one round of reading all segments again the next one begins, counted from beginning to beginning.";
     "onrush.cores", String, none, NotEmpty, ReadOnly, Served,
         "Cores to run on, one shard each, such as 0-3 or 0,2; unset: all this process may use.";
+    "onrush.http.listener", String, "127.0.0.1:9644", Any, ReadOnly, Served,
+        "Where operators find /metrics, /live and /ready over HTTP, address:port; empty: nowhere.";
     "onrush.memory", Long, "-1", AtLeast(-1), ReadOnly, Served,
         "Bytes for buffers, queues and caches, parted evenly between the shards; -1: 64 MiB for each shard.";
     "onrush.advertise", String, "node", OneOf(&["node", "cores"]), ReadOnly, Served,

@@ -46,6 +46,7 @@ use self::tasks::Tasks;
 use self::timers::Timers;
 use self::witness::Witness;
 use crate::base::{Monotonic, ShardId, TimestampMs, Trouble};
+use crate::metrics::TurnTimes;
 use crate::runtime::together::sync_each;
 use crate::runtime::{DiskSpace, File, FolderEntry, Lane, Open, Runtime};
 
@@ -236,6 +237,10 @@ impl Runtime for GlommioRuntime {
 
     fn take_witness(&self, folder: &Path, shard: ShardId) -> Option<u64> {
         witness::take(folder, shard)
+    }
+
+    fn turn_times(&self) -> TurnTimes {
+        self.0.tasks.times()
     }
 
     fn listen(&self, address: SocketAddr) -> Result<GlommioListener, Trouble> {

@@ -5,7 +5,7 @@
 //! that is woken from another thread is put into a line there, and the shard is woken when it sleeps; and the background
 //! lane gets its turns when data has nothing to do, or has had nineteen times as much.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -16,6 +16,7 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::system_calls;
+use crate::metrics::TurnTimes;
 use crate::runtime::Lane;
 
 /// How long a round of all tasks of the data lane is to take, so that the reactor looks again: each runs for its share of it
@@ -48,6 +49,7 @@ struct Home {
     lane: Cell<Lane>,
     /// When it began to.
     turn_began_ns: Cell<u64>,
+    times: OnceCell<TurnTimes>,
 }
 
 /// What one shard has of its tasks.
@@ -84,6 +86,7 @@ impl Home {
             background_due_ns: Cell::new(0),
             lane: Cell::new(Lane::Data),
             turn_began_ns: Cell::new(0),
+            times: OnceCell::new(),
         }
     }
 
@@ -108,13 +111,15 @@ impl Home {
         self.runnable.set(self.runnable.get() - 1);
         task.is_awake.store(false, Ordering::Relaxed);
         self.lane.set(task.lane);
-        self.turn_began_ns.set(system_calls::monotonic_ns());
+        let began_ns = system_calls::monotonic_ns();
+        self.turn_began_ns.set(began_ns);
         let polled = step();
+        let now_ns = system_calls::monotonic_ns();
+        let ran_ns = now_ns.saturating_sub(began_ns);
         if task.lane == Lane::Background {
-            let now_ns = system_calls::monotonic_ns();
-            let ran_ns = now_ns.saturating_sub(self.turn_began_ns.get());
             self.background_due_ns.set(now_ns + DATA_SHARE * ran_ns);
         }
+        self.times.get_or_init(TurnTimes::default).turns.record_ns(ran_ns);
         if polled.is_ready() {
             self.forget(task);
         }
@@ -261,6 +266,11 @@ impl Tasks {
     /// Can be read when a task is woken from another thread while this one sleeps.
     pub(super) fn bell(&self) -> BorrowedFd<'_> {
         self.bell.descriptor.as_fd()
+    }
+
+    /// How long each turn of a task of this thread has been.
+    pub(super) fn times(&self) -> TurnTimes {
+        HOME.with(|home| home.times.get().cloned().unwrap_or_default())
     }
 
     /// The shard's work is over: the reactor stops.

@@ -24,6 +24,7 @@ use super::folder_use::FolderUser;
 use super::replica::Replica;
 use crate::base::{Offset, Trouble};
 use crate::config::Durability;
+use crate::metrics::WindowWay;
 use crate::record::STAMP_BYTES;
 use crate::runtime::{Crossing, Lane, Runtime};
 use crate::storage::format::EpochStart;
@@ -195,18 +196,25 @@ impl<R: Runtime> WindowShare<R> {
 type Written<R> = Vec<(Rc<Replica<R>>, Offset)>;
 
 async fn run_window<R: Runtime>(shard: &Rc<Shard<R>>, replicas: Vec<Rc<Replica<R>>>) {
+    let began = shard.runtime.now();
     let mut shares = take_shares(shard, replicas).await;
+    let windows = &shard.metrics.windows;
+    windows.partitions.add(shares.len() as u64);
+    windows.bytes.add(shares.iter().map(WindowShare::bytes).sum::<usize>() as u64);
     let durable = match (shard.config().durability, shard.journal.get()) {
         (Durability::Disk, Some(journal)) => commit(shard, journal, &mut shares).await,
         (Durability::Disk, None) => {
+            windows.of(WindowWay::WrittenThrough).add(1);
             let written = write_all(shard, &mut shares).await;
             sync_all(shard, written).await
         }
         (Durability::Os, _) => {
+            windows.of(WindowWay::Os).add(1);
             let written = write_all(shard, &mut shares).await;
             shard.sync_when_due(written).await
         }
     };
+    windows.times.record(shard.runtime.now().since(began));
     for (replica, end) in durable {
         if shard.is_log_folder_offline() {
             return;
@@ -327,6 +335,14 @@ async fn commit<R: Runtime>(
 
 /// How many shares go which way; `large`: of those that are synced, those whose size has decided it.
 fn note_ways<R: Runtime>(shard: &Shard<R>, journaled: usize, synced: usize, large: usize) {
+    let way = match (journaled, synced) {
+        (_, 0) => WindowWay::Journal,
+        (0, _) => WindowWay::WrittenThrough,
+        (_, _) => WindowWay::Mixed,
+    };
+    if journaled + synced > 0 {
+        shard.metrics.windows.of(way).add(1);
+    }
     match (journaled, synced, large) {
         (0, 0, _) => {}
         (_, 0, _) => shard.runtime.crossed(Crossing::WindowJournaled),

@@ -19,6 +19,7 @@ use super::isolation::isolation_level;
 use super::topics::partition_of;
 use crate::base::TopicPartition;
 use crate::metadata::Image;
+use crate::metrics::Stage;
 use crate::partition::fetch_session::{FetchKey, FetchParameters, FetchPlan, FetchSessionId, FetchTopic};
 use crate::partition::{IsolationLevel, ReadRequest};
 use crate::protocol::{ErrorCode, FetchAnswer, RequestHeader, encode_fetch};
@@ -43,26 +44,41 @@ pub async fn handle<R: Runtime>(
     };
     let bytes_max = u64::try_from(request.max_bytes).unwrap_or(0).min(shard.config().fetch_max_bytes as u64);
     let bytes_min = u64::try_from(request.min_bytes).unwrap_or(0).min(bytes_max);
-    let deadline =
-        shard.runtime.now() + Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
+    let mut began = shard.runtime.now();
+    let deadline = began + Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
     let Some(isolation) = isolation_of(&request, &shard.image.borrow(), &plan) else {
         return encoded(&header, failed(&header, &request, ErrorCode::UnknownServerError));
     };
+    let stages = &shard.metrics.stages;
+    let mut reading = Duration::ZERO;
+    let mut waiting = Duration::ZERO;
     let collected = loop {
         let asked = asked_partitions(&shard.image.borrow(), &plan, isolation, request.max_bytes);
         let collected = read_all(&context, &asked, bytes_max).await;
-        let over = request.max_wait_ms <= 0 || shard.runtime.now() >= deadline;
+        let read = shard.runtime.now();
+        reading += read.since(began);
+        let over = request.max_wait_ms <= 0 || read >= deadline;
         if over || asked.is_empty() || collected.has_refusal || collected.bytes >= bytes_min {
             break collected;
         }
         wait_for_more(&context, &asked, &collected, isolation, deadline).await;
+        began = shard.runtime.now();
+        waiting += began.since(read);
     };
+    let encoding = shard.runtime.now();
+    stages.of(Stage::FetchRead).record(reading);
+    if !waiting.is_zero() {
+        stages.of(Stage::FetchWait).record(waiting);
+    }
+    shard.metrics.fetched_bytes.add(collected.bytes);
     let answered = finish_session(&context, session_id, &plan, &collected).await;
     let answer = match answered {
         Ok((session_id, listed)) => answer_of(&plan, &listed, collected, session_id, &shard.image.borrow()),
         Err(error) => refused(error, session_id),
     };
-    encoded(&header, answer)
+    let outcome = encoded(&header, answer);
+    stages.of(Stage::FetchEncode).record(shard.runtime.now().since(encoding));
+    outcome
 }
 
 fn encoded<F>(header: &RequestHeader, answer: FetchAnswer<F>) -> Outcome<F> {

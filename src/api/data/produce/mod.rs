@@ -21,6 +21,7 @@ use super::super::outcome::Outcome;
 use super::topics::{TopicAsked, partition_of};
 use crate::base::{ShardId, TopicPartition};
 use crate::metadata::is_internal_topic;
+use crate::metrics::Stage;
 use crate::partition::AppendOrigin;
 use crate::protocol::{ErrorCode, RequestHeader};
 use crate::record::{BatchHeader, CheckStage, CheckedBatch, check};
@@ -86,11 +87,15 @@ pub fn begin<R: Runtime>(
         let wait = context.router.on(owner, move |shard| shard.append(orders, deadline));
         waits.push((owner, wait));
     }
+    let queued = context.shard().runtime.now();
     async move {
         let mut done = Done::with_capacity(waits.len());
         for (owner, wait) in waits {
             done.push((owner, wait.await.unwrap_or_default().into_iter().map(Some).collect()));
         }
+        let (shard, durable) = (context.shard().clone(), context.shard().runtime.now());
+        let stages = &shard.metrics.stages;
+        stages.of(Stage::ProduceDurable).record(durable.since(queued));
         let mut unwritten = Vec::new();
         let mut answer = |entry: Entry, index: i32| match entry {
             Entry::Refused(answer) => answer,
@@ -124,6 +129,7 @@ pub fn begin<R: Runtime>(
             true => Outcome::Silent,
             false => Outcome::answer(&header, &response),
         };
+        stages.of(Stage::ProduceEncode).record(shard.runtime.now().since(durable));
         if unwritten.is_empty() { answer } else { before_written(context, answer, unwritten) }
     }
 }

@@ -1,0 +1,7 @@
+//! The operator's HTTP: metrics, liveness, readiness.
+
+mod answers;
+mod shard;
+
+pub use answers::answer;
+pub use shard::answer_questions;
