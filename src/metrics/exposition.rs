@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::shard_metrics::ShardSnapshot;
-use super::table::{Kind, METRICS, Value};
+use super::table::{ApiName, Kind, METRICS, Value};
 use super::times::Times;
 
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -14,7 +14,7 @@ const QUANTILES: [(&str, f64); 5] =
     [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99), ("0.999", 0.999), ("1", 1.0)];
 
 /// The metrics of all `shards`. `api_name`: what an API key is called.
-pub fn exposition(shards: &[ShardSnapshot], api_name: fn(i16) -> String) -> String {
+pub fn exposition(shards: &[ShardSnapshot], api_name: ApiName) -> String {
     let mut text = String::new();
     for metric in METRICS {
         let (name, kind) = (metric.name, metric.kind.name());

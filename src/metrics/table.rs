@@ -32,6 +32,11 @@ pub enum Value<'a> {
 /// Takes the value of one series: of the label besides `shard`, where the metric has one.
 pub type Take<'a> = dyn FnMut(&str, Value<'_>) + 'a;
 
+/// What an API key is called.
+pub type ApiName = fn(i16) -> String;
+/// Gives the values of a metric's series on one shard.
+type Series = fn(&ShardSnapshot, ApiName, &mut Take<'_>);
+
 /// One metric. Every series of it has the label `shard`.
 pub struct Metric {
     pub name: &'static str,
@@ -40,7 +45,7 @@ pub struct Metric {
     pub label: Option<&'static str>,
     pub unit: &'static str,
     pub meaning: &'static str,
-    pub(super) series: fn(&ShardSnapshot, api_name: fn(i16) -> String, &mut Take<'_>),
+    pub(super) series: Series,
 }
 
 fn one(value: Value<'_>, take: &mut Take<'_>) {

@@ -76,6 +76,9 @@ impl<R: Runtime> Drop for WatchesLeft<R> {
     }
 }
 
+/// Where a batch goes, its append time where the log gives it one, its bytes, and what became of it.
+type Decided<R> = (Rc<Replica<R>>, TimestampMs, usize, Ticket);
+
 impl<R: Runtime> Shard<R> {
     /// The partition, if this shard owns it and its topic exists.
     pub fn replica(&self, partition: TopicPartition) -> Option<Rc<Replica<R>>> {
@@ -106,11 +109,7 @@ impl<R: Runtime> Shard<R> {
         }
     }
 
-    fn decide(
-        self: &Rc<Self>,
-        order: AppendOrder,
-        now: Monotonic,
-    ) -> Result<(Rc<Replica<R>>, TimestampMs, usize, Ticket), AppendRefusal> {
+    fn decide(self: &Rc<Self>, order: AppendOrder, now: Monotonic) -> Result<Decided<R>, AppendRefusal> {
         // The logs are being closed.
         if self.upkeep.has_ended() {
             return Err(AppendRefusal::ShardStopped);
