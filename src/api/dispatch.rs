@@ -96,6 +96,12 @@ pub fn begin<R: Runtime>(
             Box::pin(group::describe_groups::handle(context, header, request))
         }
         RequestKind::ListGroups(request) => Box::pin(group::list_groups::handle(context, header, request)),
+        RequestKind::ConsumerGroupHeartbeat(request) => {
+            Box::pin(group::consumer_group_heartbeat::handle(context, header, request))
+        }
+        RequestKind::ConsumerGroupDescribe(request) => {
+            Box::pin(group::consumer_group_describe::handle(context, header, request))
+        }
         RequestKind::DeleteGroups(request) => {
             Box::pin(group::delete_groups::handle(context, header, request))
         }

@@ -66,6 +66,7 @@ fn group_of(request: &RequestKind) -> Option<&str> {
         RequestKind::SyncGroup(request) => Some(&request.group_id),
         RequestKind::Heartbeat(request) => Some(&request.group_id),
         RequestKind::LeaveGroup(request) => Some(&request.group_id),
+        RequestKind::ConsumerGroupHeartbeat(request) => Some(&request.group_id),
         RequestKind::OffsetCommit(request) => Some(&request.group_id),
         RequestKind::OffsetFetch(request) => {
             request.groups.first().map(|group| group.group_id.as_str()).or(Some(&request.group_id))

@@ -1,6 +1,8 @@
 use crate::base::{Map, TopicId, TopicName};
 
 use super::classic::ClassicGroup;
+use super::cluster::Cluster;
+use super::consumer::LiveConsumerGroup;
 use super::error::{AppendFailure, GroupError};
 use super::event::{AppendId, Effect, Event, Now, ReplyToken, TimerKey};
 use super::names::GroupId;
@@ -23,6 +25,8 @@ pub struct Coordinator {
     pub(super) replayed: ReplayedGroups,
     /// Groups that have, have had or are about to have members since the start.
     pub(super) classic: Map<GroupId, ClassicGroup>,
+    /// The same of consumer groups; no group is in both.
+    pub(super) consumer: Map<GroupId, LiveConsumerGroup>,
     /// Groups whose tombstone is under way: gone for whoever writes, still there for whoever reads.
     pub(super) deleting: Map<GroupId, AppendId>,
     pub(super) out: Outbox,
@@ -47,6 +51,7 @@ impl Coordinator {
             phase: Phase::Loading,
             replayed: ReplayedGroups::default(),
             classic: Map::default(),
+            consumer: Map::default(),
             deleting: Map::default(),
             out: Outbox::default(),
             to_expire: Vec::new(),
@@ -67,13 +72,13 @@ impl Coordinator {
     }
 
     /// Handles one event; the effects are to be carried out in their order.
-    pub fn handle(&mut self, now: Now, event: Event) -> Vec<Effect> {
+    pub fn handle(&mut self, now: Now, cluster: &dyn Cluster, event: Event) -> Vec<Effect> {
         match event {
-            Event::Loaded => self.loaded(now),
-            Event::Request { token, request } => self.serve(now, token, request),
-            Event::TimerFired(key) => self.timer_fired(now, key),
+            Event::Loaded => self.loaded(now, cluster),
+            Event::Request { token, request } => self.serve(now, cluster, token, request),
+            Event::TimerFired(key) => self.timer_fired(now, cluster, key),
             Event::AppendDone(id) => self.append_done(now, id),
-            Event::AppendFailed(id, failure) => self.append_failed(now, id, failure),
+            Event::AppendFailed(id, failure) => self.append_failed(now, cluster, id, failure),
             Event::TopicsDeleted(topics) if self.phase == Phase::Loading => {
                 self.gone_while_loading.extend(topics)
             }
@@ -83,7 +88,7 @@ impl Coordinator {
         std::mem::take(&mut self.out.effects)
     }
 
-    fn serve(&mut self, now: Now, token: ReplyToken, request: Request) {
+    fn serve(&mut self, now: Now, cluster: &dyn Cluster, token: ReplyToken, request: Request) {
         let refusal = match self.phase {
             Phase::Serving => None,
             Phase::Loading => Some(GroupError::CoordinatorLoadInProgress),
@@ -96,41 +101,52 @@ impl Coordinator {
             Request::JoinGroup(join) => self.join_group(now, token, join),
             Request::SyncGroup(sync) => self.sync_group(now, token, sync),
             Request::Heartbeat(heartbeat) => self.heartbeat(now, token, &heartbeat),
-            Request::LeaveGroup(leave) => self.leave_group(now, token, leave),
+            Request::LeaveGroup(leave) => self.leave_group(now, cluster, token, leave),
             Request::OffsetCommit(commit) => self.commit_offsets(now, token, commit),
             Request::OffsetFetch(fetch) => self.fetch_offsets(token, fetch),
             Request::OffsetDelete(delete) => self.delete_offsets(token, delete),
             Request::DeleteGroups(groups) => self.delete_groups(now, token, groups),
             Request::DescribeGroups(groups) => self.describe_groups(token, groups),
             Request::ListGroups(list) => self.list_groups(token, &list),
+            Request::ConsumerGroupHeartbeat(heartbeat) => {
+                self.consumer_group_heartbeat(now, cluster, token, heartbeat);
+            }
+            Request::ConsumerGroupDescribe(groups) => self.describe_consumer_groups(cluster, token, groups),
         }
     }
 
-    fn loaded(&mut self, now: Now) {
+    fn loaded(&mut self, now: Now, cluster: &dyn Cluster) {
         assert_ne!(self.phase, Phase::Serving, "a log is loaded once");
         if self.phase == Phase::Resigned {
             return;
         }
         self.phase = Phase::Serving;
-        let mut with_members: Vec<GroupId> = (self.replayed.groups())
-            .filter(|(_, group)| group.metadata.as_ref().is_some_and(|group| !group.members.is_empty()))
-            .map(|(group, _)| group.clone())
-            .collect();
+        let mut with_members: Vec<GroupId> =
+            (self.replayed.groups()).filter(|(_, group)| group.has_members()).map(|(id, _)| id.clone()).collect();
         with_members.sort_unstable();
         for id in with_members {
-            self.enter(now, &id).expect("the log knows the group");
+            match self.consumer_group(&id) {
+                Some(_) => self.consumer_group_loaded(now, cluster, &id),
+                None => drop(self.enter(now, &id).expect("the log knows the group")),
+            }
         }
         self.arm_expiry(now);
         let gone = std::mem::take(&mut self.gone_while_loading);
         self.topics_deleted(&gone);
     }
 
-    fn timer_fired(&mut self, now: Now, key: TimerKey) {
+    fn timer_fired(&mut self, now: Now, cluster: &dyn Cluster, key: TimerKey) {
         if !self.out.timers.fired(&key, now.monotonic, &mut self.out.effects) {
             return;
         }
         let group = match &key {
             TimerKey::Expiry => return self.expire(now),
+            TimerKey::Revocation { group, member } => {
+                return self.consumer_time_over(now, cluster, group, member, "did not give partitions back");
+            }
+            TimerKey::Session { group, member } if self.consumer.contains_key(group) => {
+                return self.consumer_time_over(now, cluster, group, member, "was silent");
+            }
             TimerKey::Session { group, .. } | TimerKey::Join { group } | TimerKey::Sync { group } => group,
         };
         let Some((group, mut turn)) = self.enter_live(now, group) else { return };
@@ -138,7 +154,7 @@ impl Coordinator {
             TimerKey::Session { member, .. } => group.session_over(&mut turn, member),
             TimerKey::Join { .. } => group.join_time_over(&mut turn),
             TimerKey::Sync { .. } => group.sync_time_over(&mut turn),
-            TimerKey::Expiry => (),
+            TimerKey::Expiry | TimerKey::Revocation { .. } => (),
         }
     }
 
@@ -178,10 +194,11 @@ impl Coordinator {
         }
     }
 
-    fn append_failed(&mut self, now: Now, id: AppendId, failure: AppendFailure) {
+    fn append_failed(&mut self, now: Now, cluster: &dyn Cluster, id: AppendId, failure: AppendFailure) {
         let Some(place) = self.out.in_flight.iter().position(|append| append.id == id) else { return };
         let append = self.out.in_flight.remove(place).expect("its place was just found");
         let error = failure.as_refusal();
+        self.consumer_append_failed(now, cluster, &append.records);
         match append.then {
             Then::Nothing => (),
             Then::GroupCreated(group) => self.creation_failed(now, &group, error),
@@ -245,6 +262,7 @@ impl Coordinator {
                 }
             }
         }
+        self.consumer.clear();
         self.replayed = ReplayedGroups::default();
         self.deleting.clear();
         self.to_expire.clear();
@@ -256,7 +274,11 @@ impl Coordinator {
     }
 
     /// A group for whoever changes it, made from the log if it was not in memory.
+    /// `None`: there is none, or it is a consumer group.
     pub(super) fn enter(&mut self, now: Now, id: &GroupId) -> Option<(&mut ClassicGroup, Turn<'_>)> {
+        if self.consumer_group(id).is_some() {
+            return None;
+        }
         if !self.classic.contains_key(id) {
             let known = self.known(id)?;
             let mut group = ClassicGroup::from_replayed(id, known);

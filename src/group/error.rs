@@ -14,6 +14,7 @@ pub enum GroupError {
     UnknownMemberId,
     InvalidSessionTimeout,
     RebalanceInProgress,
+    UnsupportedVersion,
     InvalidRequest,
     NonEmptyGroup,
     GroupIdNotFound,
@@ -21,6 +22,11 @@ pub enum GroupError {
     GroupMaxSizeReached,
     FencedInstanceId,
     GroupSubscribedToTopic,
+    FencedMemberEpoch,
+    UnreleasedInstanceId,
+    UnsupportedAssignor,
+    StaleMemberEpoch,
+    InvalidRegularExpression,
 }
 
 impl GroupError {
@@ -38,6 +44,7 @@ impl GroupError {
             GroupError::UnknownMemberId => 25,
             GroupError::InvalidSessionTimeout => 26,
             GroupError::RebalanceInProgress => 27,
+            GroupError::UnsupportedVersion => 35,
             GroupError::InvalidRequest => 42,
             GroupError::NonEmptyGroup => 68,
             GroupError::GroupIdNotFound => 69,
@@ -45,6 +52,11 @@ impl GroupError {
             GroupError::GroupMaxSizeReached => 81,
             GroupError::FencedInstanceId => 82,
             GroupError::GroupSubscribedToTopic => 86,
+            GroupError::FencedMemberEpoch => 110,
+            GroupError::UnreleasedInstanceId => 111,
+            GroupError::UnsupportedAssignor => 112,
+            GroupError::StaleMemberEpoch => 113,
+            GroupError::InvalidRegularExpression => 128,
         }
     }
 }

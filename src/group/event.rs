@@ -25,6 +25,8 @@ pub struct Now {
 pub enum TimerKey {
     /// A member has not been heard of for its session timeout, or has not come back with the id it was given.
     Session { group: GroupId, member: MemberId },
+    /// A member of a consumer group has kept for too long what it is to give back.
+    Revocation { group: GroupId, member: MemberId },
     /// The time to join the next generation is over.
     Join { group: GroupId },
     /// The time to ask for the assignment is over.

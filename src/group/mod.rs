@@ -1,10 +1,14 @@
-//! The group coordinator of one `__consumer_offsets` partition: membership of classic groups and their committed offsets.
+//! The group coordinator of one `__consumer_offsets` partition: membership of classic and of consumer groups, and what they committed.
 //!
 //! `Coordinator` takes events and gives effects (`event`); requests and answers are plain data (`request`). `records`
 //! holds the bytes in the log, `replay` the state they give, `outbox` what is on its way out. `classic` is the protocol of
-//! JoinGroup and SyncGroup, `offsets` the commits; in both, one file per request.
+//! JoinGroup and SyncGroup, `consumer` that of ConsumerGroupHeartbeat, whose partitions an `assignor` shares out; `offsets` are
+//! the commits. `cluster` is what all of them have to know of the rest.
 
+mod assignor;
 mod classic;
+mod cluster;
+mod consumer;
 mod coordinator;
 mod error;
 mod event;
@@ -17,12 +21,15 @@ mod request;
 mod settings;
 mod timers;
 
+pub use assignor::{Assignor, Partitions};
+pub use cluster::{Cluster, ClusterTopic, ConsumerTiming};
 pub use coordinator::Coordinator;
 pub use error::{AppendFailure, GroupError};
 pub use event::{AppendId, Effect, Event, Note, Now, ReplyToken, TimerKey};
-pub use names::{Generation, GroupId, InstanceId, MemberId, ProtocolName};
+pub use names::{Generation, GroupId, InstanceId, MemberEpoch, MemberId, ProtocolName};
 pub use records::{
-    CommittedOffset, EncodedRecord, GroupMetadata, MalformedRecord, MemberMetadata, OffsetKey, Record,
+    CommittedOffset, ConsumerGroupMetadata, ConsumerMemberMetadata, ConsumerRecord, CurrentAssignment, MemberState,
+    OwnedPartitions, ResolvedExpression, TargetAssignmentMetadata, EncodedRecord, GroupMetadata, MalformedRecord, MemberMetadata, OffsetKey, Record,
 };
 pub use request::*;
 pub use settings::GroupSettings;

@@ -90,3 +90,32 @@ impl fmt::Debug for Generation {
         fmt::Display::fmt(&self.0, f)
     }
 }
+
+/// How often a consumer group, or its target assignment, has changed, and up to which of these a member has followed
+/// (KIP-848). A member sends what it has followed, or one of the values below.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct MemberEpoch(pub i32);
+
+impl MemberEpoch {
+    /// Sent to join, and to join anew with nothing in hand.
+    pub const JOIN: MemberEpoch = MemberEpoch(0);
+    /// Sent to leave for good; where no member is meant, none is given.
+    pub const LEAVE: MemberEpoch = MemberEpoch(-1);
+    /// Sent, and stored, when a static member leaves to come back within its session.
+    pub const LEAVE_STATIC: MemberEpoch = MemberEpoch(-2);
+
+    /// Like Java's, it goes on at the lowest number after the highest.
+    pub(super) fn next(self) -> MemberEpoch {
+        MemberEpoch(self.0.wrapping_add(1))
+    }
+}
+impl fmt::Display for MemberEpoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+impl fmt::Debug for MemberEpoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}

@@ -165,6 +165,10 @@ impl Response {
                 Response::DescribeGroups(groups.into_iter().map(|(group, _)| (group, Err(error))).collect())
             }
             Response::ListGroups(_) => Response::ListGroups(Err(error)),
+            Response::ConsumerGroupHeartbeat(_) => Response::ConsumerGroupHeartbeat(Err(error)),
+            Response::ConsumerGroupDescribe(groups) => Response::ConsumerGroupDescribe(
+                groups.into_iter().map(|(group, _)| (group, Err(error))).collect(),
+            ),
         }
     }
 }

@@ -1,10 +1,15 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use bytes::Bytes;
 use uuid::Uuid;
 
 use crate::base::{LeaderEpoch, Offset, PartitionIndex, TopicId, TopicName};
 
+use super::assignor::Partitions;
 use super::error::GroupError;
-use super::names::{Generation, GroupId, InstanceId, MemberId, ProtocolName};
+use super::names::{Generation, GroupId, InstanceId, MemberEpoch, MemberId, ProtocolName};
+use super::records::ConsumerMemberMetadata;
 
 /// One request for groups of this coordinator. What depends on the version on the wire is a field with a name of its own.
 #[derive(Clone, Debug)]
@@ -19,6 +24,8 @@ pub enum Request {
     DeleteGroups(Vec<GroupId>),
     DescribeGroups(Vec<GroupId>),
     ListGroups(ListGroups),
+    ConsumerGroupHeartbeat(ConsumerGroupHeartbeat),
+    ConsumerGroupDescribe(Vec<GroupId>),
 }
 
 /// The answer to the request of the same name.
@@ -35,6 +42,8 @@ pub enum Response {
     DeleteGroups(Vec<(GroupId, Result<(), GroupError>)>),
     DescribeGroups(Vec<(GroupId, Result<DescribedGroup, GroupError>)>),
     ListGroups(Result<Vec<ListedGroup>, GroupError>),
+    ConsumerGroupHeartbeat(Result<ConsumerGroupHeartbeatResponse, GroupError>),
+    ConsumerGroupDescribe(Vec<(GroupId, Result<DescribedConsumerGroup, GroupError>)>),
 }
 
 /// Whether something worked, partition by partition.
@@ -169,8 +178,9 @@ pub struct OffsetCommit {
     pub instance: Option<InstanceId>,
     /// Versions 2–4: how long to keep the offsets, instead of the broker's retention.
     pub retention_ms: Option<i64>,
-    /// From version 9 on: the client knows GROUP_ID_NOT_FOUND; before, it is told ILLEGAL_GENERATION.
-    pub knows_group_id_not_found: bool,
+    /// From version 9 on: the client may be a member of a consumer group, and knows GROUP_ID_NOT_FOUND; before, it is told
+    /// ILLEGAL_GENERATION.
+    pub knows_member_epochs: bool,
     pub topics: Vec<CommitTopic>,
 }
 
@@ -197,6 +207,10 @@ pub struct OffsetFetch {
     pub topics: Option<Vec<FetchTopic>>,
     /// Wait until every commit that was under way is known to hold (KIP-447).
     pub require_stable: bool,
+    /// From version 9 on: which member of a consumer group asks; `None`: nobody in particular.
+    pub member: Option<MemberId>,
+    /// Its epoch; below 0: none.
+    pub member_epoch: MemberEpoch,
 }
 
 #[derive(Clone, Debug)]
@@ -232,6 +246,62 @@ impl FetchedOffset {
             metadata: Box::default(),
         }
     }
+}
+
+/// A member of a consumer group reports, joins or leaves; what is `None` is as it said before.
+#[derive(Clone, Debug)]
+pub struct ConsumerGroupHeartbeat {
+    pub group: GroupId,
+    /// Chosen by the member; before version 1 a joining member may have none yet, and gets one that the caller has drawn.
+    pub member: MemberId,
+    /// Version 0: the coordinator makes the ids of members that have none.
+    pub makes_member_id: bool,
+    pub member_epoch: MemberEpoch,
+    pub instance: Option<InstanceId>,
+    pub rack: Option<Box<str>>,
+    pub client_id: Box<str>,
+    /// The peer's address as Java prints it: `/127.0.0.1`.
+    pub client_host: Box<str>,
+    pub rebalance_timeout_ms: Option<i32>,
+    pub subscribed_topics: Option<BTreeSet<TopicName>>,
+    pub subscribed_regex: Option<Box<str>>,
+    pub server_assignor: Option<Box<str>>,
+    /// What the member has.
+    pub owned: Option<Partitions>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConsumerGroupHeartbeatResponse {
+    pub member: MemberId,
+    pub member_epoch: MemberEpoch,
+    pub heartbeat_interval: Duration,
+    /// `None`: as it was.
+    pub assignment: Option<Partitions>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DescribedConsumerGroup {
+    pub state: &'static str,
+    pub group_epoch: MemberEpoch,
+    pub assignment_epoch: MemberEpoch,
+    pub assignor: &'static str,
+    pub members: Vec<DescribedConsumerMember>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DescribedConsumerMember {
+    pub member: MemberId,
+    pub metadata: ConsumerMemberMetadata,
+    pub member_epoch: MemberEpoch,
+    pub assignment: Vec<DescribedTopic>,
+    pub target_assignment: Vec<DescribedTopic>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DescribedTopic {
+    pub topic_id: TopicId,
+    pub topic: TopicName,
+    pub partitions: Vec<PartitionIndex>,
 }
 
 #[derive(Clone, Debug)]
@@ -312,6 +382,10 @@ impl Request {
                 Response::DescribeGroups(groups.iter().map(|group| (group.clone(), Err(error))).collect())
             }
             Request::ListGroups(_) => Response::ListGroups(Err(error)),
+            Request::ConsumerGroupHeartbeat(_) => Response::ConsumerGroupHeartbeat(Err(error)),
+            Request::ConsumerGroupDescribe(groups) => Response::ConsumerGroupDescribe(
+                groups.iter().map(|group| (group.clone(), Err(error))).collect(),
+            ),
         }
     }
 }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::assignor::Assignor;
 use crate::config::BrokerConfig;
 
 /// What an operator may set about groups; `Default` holds Kafka's defaults.
@@ -13,6 +14,12 @@ pub struct GroupSettings {
     pub initial_rebalance_delay: Duration,
     /// `group.max.size`: most members of one group.
     pub max_size: usize,
+    /// `group.consumer.max.size`: most members of one consumer group.
+    pub consumer_max_size: usize,
+    /// `group.consumer.assignors`: what members may ask for; the first is for groups that ask for none.
+    pub consumer_assignors: Vec<Assignor>,
+    /// `group.consumer.regex.refresh.interval.ms`: how often patterns are looked up anew, whatever happens.
+    pub consumer_regex_refresh_interval: Duration,
     /// `offset.metadata.max.bytes`: longest text stored with an offset, in UTF-16 units, as Kafka counts it.
     pub offset_metadata_max_bytes: usize,
     /// `offsets.retention.minutes`: how long the offsets of a group without members are kept.
@@ -28,6 +35,9 @@ impl Default for GroupSettings {
             max_session_timeout: Duration::from_secs(30 * 60),
             initial_rebalance_delay: Duration::from_secs(3),
             max_size: i32::MAX as usize,
+            consumer_max_size: i32::MAX as usize,
+            consumer_assignors: vec![Assignor::Uniform, Assignor::Range],
+            consumer_regex_refresh_interval: Duration::from_secs(10 * 60),
             offset_metadata_max_bytes: 4096,
             offsets_retention: Duration::from_secs(7 * 24 * 60 * 60),
             offsets_retention_check_interval: Duration::from_secs(10 * 60),
@@ -42,10 +52,22 @@ impl From<&BrokerConfig> for GroupSettings {
             max_session_timeout: duration_ms(config.group_max_session_timeout_ms.into()),
             initial_rebalance_delay: duration_ms(config.group_initial_rebalance_delay_ms),
             max_size: config.group_max_size,
+            consumer_max_size: config.group_consumer_max_size,
+            consumer_assignors: (config.group_consumer_assignors.iter())
+                .filter_map(|name| Assignor::named(name))
+                .collect(),
+            consumer_regex_refresh_interval: duration_ms(config.group_consumer_regex_refresh_interval_ms),
             offset_metadata_max_bytes: config.offset_metadata_max_bytes,
             offsets_retention: duration_ms(config.offsets_retention_ms),
             offsets_retention_check_interval: duration_ms(config.offsets_retention_check_interval_ms),
         }
+    }
+}
+
+impl GroupSettings {
+    /// The assignor of consumer groups whose members ask for none.
+    pub fn default_assignor(&self) -> Assignor {
+        self.consumer_assignors.first().copied().unwrap_or(Assignor::Uniform)
     }
 }
 

@@ -49,6 +49,8 @@ const SERVED: &[ServedVersions] = &[
     row(ApiKey::IncrementalAlterConfigs, 0, 1),
     row(ApiKey::OffsetDelete, 0, 0),
     row(ApiKey::DescribeCluster, 0, 2),
+    row(ApiKey::ConsumerGroupHeartbeat, 0, 1),
+    row(ApiKey::ConsumerGroupDescribe, 0, 1),
     row(ApiKey::ListConfigResources, 0, 1),
     row(ApiKey::DescribeTopicPartitions, 0, 0),
 ];

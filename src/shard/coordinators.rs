@@ -9,6 +9,7 @@ use std::rc::Rc;
 use futures_lite::future;
 
 use super::Shard;
+use super::cluster_view::ClusterView;
 use super::completion::{Bell, Completer, completion};
 use super::data_plane::{AppendOrder, AppendRefusal, QueryRefusal};
 use super::read_records::AtDamage;
@@ -164,7 +165,13 @@ impl<R: Runtime> Shard<R> {
     }
 
     fn group_event(self: &Rc<Self>, coordinator: &Rc<GroupCoordinator>, event: Event) {
-        let effects = coordinator.machine.borrow_mut().handle(self.now_for_groups(), event);
+        let cluster = ClusterView {
+            image: self.image.borrow(),
+            config: self.config(),
+            topics_version: self.topics_version.get(),
+        };
+        let effects = coordinator.machine.borrow_mut().handle(self.now_for_groups(), &cluster, event);
+        drop(cluster);
         for effect in effects {
             self.carry_out(coordinator, effect);
         }

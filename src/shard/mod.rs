@@ -2,6 +2,7 @@
 
 mod budget;
 mod close;
+mod cluster_view;
 mod commit_window;
 mod compaction;
 mod completion;
@@ -113,6 +114,8 @@ pub struct Shard<R: Runtime> {
     /// What the data folder said of its logs at start.
     pub checkpoints: RefCell<FolderCheckpoints>,
     group_coordinators: GroupCoordinators,
+    /// Where in the metadata log topics, or their partitions, last came or went.
+    topics_version: Cell<i64>,
     /// The fetch sessions whose ids name this shard.
     pub fetch_sessions: RefCell<FetchSessions>,
     /// Given when the log folder cannot be written to any more.
@@ -164,6 +167,7 @@ impl<R: Runtime> Shard<R> {
             producer_ids: RefCell::default(),
             producer_ids_turn: Budget::new(1),
             checkpoints: RefCell::default(),
+            topics_version: Cell::new(0),
             group_coordinators: RefCell::default(),
             fetch_sessions: RefCell::new(FetchSessions::new(
                 runtime.shard(),

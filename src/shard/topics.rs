@@ -27,6 +27,9 @@ impl<R: Runtime> Shard<R> {
     ) -> Result<(), ReplayError> {
         let delta = self.image.borrow_mut().apply(base_offset, records)?;
         self.configs_changed(&delta);
+        if !delta.partitions_created.is_empty() || !delta.topics_removed.is_empty() {
+            self.topics_version.set(base_offset.0);
+        }
         for partition in &delta.partitions_created {
             if owns(*partition) {
                 self.add_replica(*partition);

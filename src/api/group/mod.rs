@@ -1,6 +1,8 @@
 //! What members of groups ask, and what tools ask about groups. Each handler hands the request to the coordinator of its
 //! group, wherever that is; what depends on the version on the wire is decided here.
 
+pub mod consumer_group_describe;
+pub mod consumer_group_heartbeat;
 pub mod delete_groups;
 pub mod describe_groups;
 pub mod heartbeat;

@@ -85,7 +85,7 @@ fn split(
         member: MemberId::new(&request.member_id),
         instance: instance(request.group_instance_id.as_ref()),
         retention_ms: Some(request.retention_time_ms).filter(|ms| *ms != -1),
-        knows_group_id_not_found: header.version >= FIRST_GROUP_ID_NOT_FOUND_VERSION,
+        knows_member_epochs: header.version >= FIRST_GROUP_ID_NOT_FOUND_VERSION,
         topics,
     };
     (refused, commit)

@@ -16,7 +16,8 @@ use super::ask::ask;
 use super::wire::{text, wire_topic};
 use crate::base::{PartitionIndex, TopicId, TopicName};
 use crate::group::{
-    FetchTopic, FetchedOffset, FetchedTopic, GroupError, GroupId, OffsetFetch, Request, Response,
+    FetchTopic, FetchedOffset, FetchedTopic, GroupError, GroupId, MemberEpoch, MemberId, OffsetFetch, Request,
+    Response,
 };
 use crate::metadata::Image;
 use crate::protocol::RequestHeader;
@@ -61,6 +62,8 @@ fn fetches(image: &Image, header: &RequestHeader, request: &OffsetFetchRequest) 
                 topics.iter().map(|topic| asked_topic(image, &topic.name, &topic.partition_indexes)).collect()
             }),
             require_stable: request.require_stable,
+            member: group.member_id.as_ref().map(|member| MemberId::new(member)),
+            member_epoch: MemberEpoch(group.member_epoch),
         };
         return request.groups.iter().map(of_group).collect();
     }
@@ -68,7 +71,8 @@ fn fetches(image: &Image, header: &RequestHeader, request: &OffsetFetchRequest) 
         topics.iter().map(|topic| asked_topic(image, &topic.name, &topic.partition_indexes)).collect()
     });
     let group = GroupId::new(&request.group_id);
-    vec![OffsetFetch { group, topics, require_stable: request.require_stable }]
+    let require_stable = request.require_stable;
+    vec![OffsetFetch { group, topics, require_stable, member: None, member_epoch: MemberEpoch::LEAVE }]
 }
 
 /// What was committed for an earlier topic of the same name does not count; of a missing topic nobody knows the id.

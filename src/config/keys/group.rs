@@ -39,31 +39,31 @@ keys! {
         "Kinds of groups that are served.";
     "group.coordinator.threads", Int, "4", AtLeast(1), ReadOnly, Ignored,
         "Threads of the coordinator.";
-    "group.consumer.assignment.interval.ms", Int, "1000", AtLeast(0), ClusterWide, Ignored,
+    "group.consumer.assignment.interval.ms", Int, "1000", AtLeast(0), ClusterWide, Served,
         "Pause between two assignments of a consumer group.";
-    "group.consumer.assignors", List, "uniform,range", NotEmpty, ReadOnly, Ignored,
+    "group.consumer.assignors", List, "uniform,range", SomeOf { names: &["uniform", "range"], empty: false }, ReadOnly, Served,
         "Ways to share out partitions in a consumer group, the default first.";
-    "group.consumer.heartbeat.interval.ms", Int, "5000", AtLeast(1), ReadOnly, Ignored,
+    "group.consumer.heartbeat.interval.ms", Int, "5000", AtLeast(1), ReadOnly, Served,
         "How often a member of a consumer group reports.";
-    "group.consumer.max.assignment.interval.ms", Int, "15000", AtLeast(0), ReadOnly, Ignored,
+    "group.consumer.max.assignment.interval.ms", Int, "15000", AtLeast(0), ReadOnly, Served,
         "Most a consumer group's pause between assignments may be set to.";
-    "group.consumer.max.heartbeat.interval.ms", Int, "15000", AtLeast(1), ReadOnly, Ignored,
+    "group.consumer.max.heartbeat.interval.ms", Int, "15000", AtLeast(1), ReadOnly, Served,
         "Most a consumer group's heartbeat interval may be set to.";
-    "group.consumer.max.session.timeout.ms", Int, "60000", AtLeast(1), ReadOnly, Ignored,
+    "group.consumer.max.session.timeout.ms", Int, "60000", AtLeast(1), ReadOnly, Served,
         "Most a consumer group's session timeout may be set to.";
-    "group.consumer.max.size", Int, "2147483647", AtLeast(1), ReadOnly, Ignored,
+    "group.consumer.max.size", Int, "2147483647", AtLeast(1), ReadOnly, Served,
         "Most members of a consumer group.";
-    "group.consumer.migration.policy", String, "bidirectional", OneOfAnyCase(&["DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"]), ReadOnly, Ignored,
+    "group.consumer.migration.policy", String, "bidirectional", OneOfAnyCase(&["DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"]), ReadOnly, Served,
         "Which way a live group may change between classic and consumer.";
-    "group.consumer.min.assignment.interval.ms", Int, "0", AtLeast(0), ReadOnly, Ignored,
+    "group.consumer.min.assignment.interval.ms", Int, "0", AtLeast(0), ReadOnly, Served,
         "Least a consumer group's pause between assignments may be set to.";
-    "group.consumer.min.heartbeat.interval.ms", Int, "5000", AtLeast(1), ReadOnly, Ignored,
+    "group.consumer.min.heartbeat.interval.ms", Int, "5000", AtLeast(1), ReadOnly, Served,
         "Least a consumer group's heartbeat interval may be set to.";
-    "group.consumer.min.session.timeout.ms", Int, "45000", AtLeast(1), ReadOnly, Ignored,
+    "group.consumer.min.session.timeout.ms", Int, "45000", AtLeast(1), ReadOnly, Served,
         "Least a consumer group's session timeout may be set to.";
-    "group.consumer.regex.refresh.interval.ms", Int, "600000", AtLeast(10_000), ReadOnly, Ignored,
+    "group.consumer.regex.refresh.interval.ms", Int, "600000", AtLeast(10_000), ReadOnly, Served,
         "How often the topics of subscribed patterns are looked up.";
-    "group.consumer.session.timeout.ms", Int, "45000", AtLeast(1), ReadOnly, Ignored,
+    "group.consumer.session.timeout.ms", Int, "45000", AtLeast(1), ReadOnly, Served,
         "Silence after which a member of a consumer group is expelled.";
     "group.share.assignment.interval.ms", Int, "1000", AtLeast(0), ClusterWide, Ignored,
         "Pause between two assignments of a share group.";

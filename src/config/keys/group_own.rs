@@ -1,13 +1,13 @@
 use super::*;
 
 keys! {
-    /// What a group may set for itself. None of the groups that know these settings is served yet.
+    /// What a group may set for itself. Of the groups that know these settings, consumer groups are served.
     GROUP_OWN:
-    "consumer.session.timeout.ms", Int, "45000", AtLeast(1), ClusterWide, Ignored,
+    "consumer.session.timeout.ms", Int, "45000", AtLeast(1), ClusterWide, Served,
         "Silence after which a member of a consumer group is expelled.";
-    "consumer.heartbeat.interval.ms", Int, "5000", AtLeast(1), ClusterWide, Ignored,
+    "consumer.heartbeat.interval.ms", Int, "5000", AtLeast(1), ClusterWide, Served,
         "How often a member of a consumer group is to be heard.";
-    "consumer.assignment.interval.ms", Int, "1000", AtLeast(0), ClusterWide, Ignored,
+    "consumer.assignment.interval.ms", Int, "1000", AtLeast(0), ClusterWide, Served,
         "Least time between two assignments of a consumer group.";
     "share.session.timeout.ms", Int, "45000", AtLeast(1), ClusterWide, Ignored,
         "Silence after which a member of a share group is expelled.";

@@ -29,6 +29,9 @@ impl Coordinator {
         if deleted.contains(id) {
             return Err(GroupError::GroupIdNotFound);
         }
+        if let Some(group) = self.consumer_group(id) {
+            return if group.members.is_empty() { Ok(()) } else { Err(GroupError::NonEmptyGroup) };
+        }
         match self.classic.get(id) {
             Some(group) if group.is_empty() => Ok(()),
             Some(_) => Err(GroupError::NonEmptyGroup),
@@ -40,7 +43,10 @@ impl Coordinator {
     /// What makes the log forget a group: each of its offsets, those under way included, then the group itself.
     pub(in crate::group) fn tombstones_of(&self, id: &GroupId, records: &mut Vec<Record>) {
         records.extend(self.offset_keys(id).into_iter().map(|key| Record::Offset { key, value: None }));
-        records.push(Record::Group { group: id.clone(), value: None });
+        match self.consumer_group(id) {
+            Some(group) => group.tombstones(id, records),
+            None => records.push(Record::Group { group: id.clone(), value: None }),
+        }
     }
 
     /// Takes groups out of service and writes their tombstones.
@@ -51,6 +57,7 @@ impl Coordinator {
         groups: Vec<GroupId>,
     ) -> AppendId {
         for id in &groups {
+            self.consumer.remove(id);
             if let Some(mut group) = self.classic.remove(id) {
                 group.dissolve(&mut self.turn(now), GroupError::UnknownMemberId);
             }

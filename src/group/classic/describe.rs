@@ -16,7 +16,7 @@ impl Coordinator {
     }
 
     fn describe(&self, id: &GroupId) -> Option<DescribedGroup> {
-        let replayed = self.replayed.group(id)?;
+        let replayed = self.replayed.group(id).filter(|known| known.consumer.is_none())?;
         match self.classic.get(id) {
             Some(group) => Some(group.describe()),
             None => Some(ClassicGroup::from_replayed(id, replayed).describe()),

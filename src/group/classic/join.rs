@@ -45,6 +45,10 @@ impl Coordinator {
         if let Err(error) = join.check(&self.settings) {
             return refuse(&mut self.turn(now), token, join.member, error);
         }
+        if !self.make_room_for_classic(&join.group) {
+            let error = GroupError::InconsistentGroupProtocol;
+            return refuse(&mut self.turn(now), token, join.member, error);
+        }
         if self.enter(now, &join.group).is_none() {
             return self.join_new_group(now, token, join);
         }

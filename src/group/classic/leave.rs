@@ -1,5 +1,5 @@
 use crate::group::{
-    Coordinator, GroupError, LeaveGroup, LeavingMember, LeftMember, Now, ReplyToken, Response, outbox::Turn,
+    Cluster, Coordinator, GroupError, LeaveGroup, LeavingMember, LeftMember, Now, ReplyToken, Response, outbox::Turn,
 };
 
 use super::ClassicState;
@@ -7,11 +7,22 @@ use super::group::ClassicGroup;
 
 impl Coordinator {
     /// Lets members go, or throws them out by instance id; the others rebalance once.
-    pub(in crate::group) fn leave_group(&mut self, now: Now, token: ReplyToken, leave: LeaveGroup) {
+    pub(in crate::group) fn leave_group(
+        &mut self,
+        now: Now,
+        cluster: &dyn Cluster,
+        token: ReplyToken,
+        leave: LeaveGroup,
+    ) {
         if leave.group.is_empty() {
             return self.out.reply(token, Response::LeaveGroup(Err(GroupError::InvalidGroupId)));
         }
         let before = self.out.newest();
+        if self.consumer.contains_key(&leave.group) {
+            let left = self.expel_instances(now, cluster, leave);
+            let newest = self.out.newest();
+            return self.out.answer_after(newest, token, Response::LeaveGroup(Ok(left)));
+        }
         let left = match self.enter_live(now, &leave.group) {
             Some((group, mut turn)) => group.leave(&mut turn, leave.members),
             None => leave

@@ -1,3 +1,4 @@
+use crate::group::consumer::CONSUMER_TYPE;
 use crate::group::{Coordinator, ListGroups, ListedGroup, ProtocolName, ReplyToken, Response};
 
 use super::{CLASSIC_TYPE, ClassicState};
@@ -6,24 +7,22 @@ impl Coordinator {
     /// Lists the groups that are durably there and pass both filters, by name.
     pub(in crate::group) fn list_groups(&mut self, token: ReplyToken, list: &ListGroups) {
         let mut groups: Vec<ListedGroup> = Vec::new();
-        let wanted_type = list.types.is_empty() || list.types.iter().any(|name| matches(name, CLASSIC_TYPE));
-        for (id, replayed) in self.replayed.groups().filter(|_| wanted_type) {
-            let (state, protocol_type) = match self.classic.get(id) {
-                Some(group) => (group.state, group.protocol_type.clone()),
-                None => {
+        for (id, replayed) in self.replayed.groups() {
+            let (group_type, state, protocol_type) = match (&replayed.consumer, self.classic.get(id)) {
+                (Some(group), _) => (CONSUMER_TYPE, group.state().name(), Some(CONSUMER_TYPE.into())),
+                (None, Some(group)) => (CLASSIC_TYPE, group.state.name(), group.protocol_type.clone()),
+                (None, None) => {
                     let metadata = replayed.metadata.as_ref();
-                    (ClassicState::Empty, metadata.map(|metadata| metadata.protocol_type.clone()))
+                    let protocol_type = metadata.map(|metadata| metadata.protocol_type.clone());
+                    (CLASSIC_TYPE, ClassicState::Empty.name(), protocol_type)
                 }
             };
-            let state = state.name();
-            if list.states.is_empty() || list.states.iter().any(|name| matches(name.trim(), state)) {
+            let of_type = list.types.is_empty() || list.types.iter().any(|name| matches(name, group_type));
+            let in_state =
+                list.states.is_empty() || list.states.iter().any(|name| matches(name.trim(), state));
+            if of_type && in_state {
                 let protocol_type = protocol_type.unwrap_or_else(|| ProtocolName::new(""));
-                groups.push(ListedGroup {
-                    group: id.clone(),
-                    protocol_type,
-                    state,
-                    group_type: CLASSIC_TYPE,
-                });
+                groups.push(ListedGroup { group: id.clone(), protocol_type, state, group_type });
             }
         }
         groups.sort_unstable_by(|a, b| a.group.cmp(&b.group));

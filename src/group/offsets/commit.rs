@@ -53,6 +53,9 @@ impl Coordinator {
         if commit.group.as_str().len() > NAME_BYTES_MAX {
             return Err(GroupError::InvalidGroupId);
         }
+        if let Some(group) = self.consumer_group(&commit.group) {
+            return group.check_commit(commit);
+        }
         if let Some((group, mut turn)) = self.enter_live(now, &commit.group) {
             return group.commit(&mut turn, commit);
         }
@@ -62,7 +65,7 @@ impl Coordinator {
         if self.known(&commit.group).is_some() {
             return Err(GroupError::UnknownMemberId);
         }
-        if commit.knows_group_id_not_found {
+        if commit.knows_member_epochs {
             Err(GroupError::GroupIdNotFound)
         } else {
             Err(GroupError::IllegalGeneration)

@@ -19,7 +19,8 @@ impl Coordinator {
         let mut outcomes = Vec::new();
         for (topic, partitions) in delete.topics {
             let subscribed =
-                self.classic.get(&delete.group).is_some_and(|group| group.is_subscribed_to(&topic));
+                self.classic.get(&delete.group).is_some_and(|group| group.is_subscribed_to(&topic))
+                    || self.consumer_group(&delete.group).is_some_and(|group| group.is_subscribed_to(&topic));
             let result = if subscribed { Err(GroupError::GroupSubscribedToTopic) } else { Ok(()) };
             for partition in partitions.iter().filter(|_| !subscribed) {
                 let key =

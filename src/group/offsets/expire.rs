@@ -1,7 +1,7 @@
 use crate::base::{Set, TimestampMs, TopicName};
 use crate::group::{
     CommittedOffset, Coordinator, Effect, GroupId, Note, Now, OffsetKey, Record, TimerKey,
-    classic::ClassicGroup, outbox::Then,
+    classic::ClassicGroup, outbox::Then, replay::ReplayedGroup,
 };
 
 /// Most groups looked at before others get their turn.
@@ -49,6 +49,18 @@ impl Coordinator {
 
     fn expire_group(&self, now: Now, id: &GroupId, records: &mut Vec<Record>, groups: &mut Vec<GroupId>) {
         let Some(known) = self.known(id) else { return };
+        if let Some(group) = self.consumer_group(id) {
+            // As in Kafka it is the topics that the members want now that count, not when they left.
+            let unused_since = |topic: &TopicName, committed: &CommittedOffset| {
+                (!group.is_subscribed_to(topic)).then_some(committed.commit_timestamp)
+            };
+            let all_gone = self.expire_offsets(now, id, known, unused_since, records);
+            if all_gone && group.members.is_empty() {
+                group.tombstones(id, records);
+                groups.push(id.clone());
+            }
+            return;
+        }
         let from_log;
         let group = match self.classic.get(id) {
             Some(group) => group,
@@ -57,33 +69,50 @@ impl Coordinator {
                 &from_log
             }
         };
-        let under_way: Set<&OffsetKey> = self.commits_under_way(id).collect();
-        let mut all_gone = under_way.is_empty();
-        for (topic, partitions) in known.topics() {
-            for (partition, committed) in partitions {
-                let key = OffsetKey { group: id.clone(), topic: topic.clone(), partition: *partition };
-                if self.is_expired(now.wall, group, topic, committed) && !under_way.contains(&key) {
-                    records.push(Record::Offset { key, value: None });
-                } else {
-                    all_gone = false;
-                }
-            }
-        }
+        let unused_since = |topic: &TopicName, committed: &CommittedOffset| {
+            group.unused_since(topic, committed.commit_timestamp)
+        };
+        let all_gone = self.expire_offsets(now, id, known, unused_since, records);
         if all_gone && group.is_empty() && !group.has_pending_members() {
             records.push(Record::Group { group: id.clone(), value: None });
             groups.push(id.clone());
         }
     }
 
+    /// Lists the group's offsets that have expired; says whether that is all there is. `unused_since`: since when an offset
+    /// has been of no use; `None`: it is in use.
+    fn expire_offsets(
+        &self,
+        now: Now,
+        id: &GroupId,
+        known: &ReplayedGroup,
+        unused_since: impl Fn(&TopicName, &CommittedOffset) -> Option<TimestampMs>,
+        records: &mut Vec<Record>,
+    ) -> bool {
+        let under_way: Set<&OffsetKey> = self.commits_under_way(id).collect();
+        let mut all_gone = under_way.is_empty();
+        for (topic, partitions) in known.topics() {
+            for (partition, committed) in partitions {
+                let key = OffsetKey { group: id.clone(), topic: topic.clone(), partition: *partition };
+                let unused_since = unused_since(topic, committed);
+                if self.is_expired(now.wall, unused_since, committed) && !under_way.contains(&key) {
+                    records.push(Record::Offset { key, value: None });
+                } else {
+                    all_gone = false;
+                }
+            }
+        }
+        all_gone
+    }
+
     /// Whether an offset has been of no use for the retention time (KIP-211), or for the time its client gave it.
     fn is_expired(
         &self,
         now: TimestampMs,
-        group: &ClassicGroup,
-        topic: &TopicName,
+        unused_since: Option<TimestampMs>,
         committed: &CommittedOffset,
     ) -> bool {
-        let Some(unused_since) = group.unused_since(topic, committed.commit_timestamp) else { return false };
+        let Some(unused_since) = unused_since else { return false };
         if committed.expire_timestamp != TimestampMs::NONE {
             return now >= committed.expire_timestamp;
         }

@@ -1,16 +1,28 @@
 use crate::base::{PartitionIndex, TopicId};
 use crate::group::{
-    CommittedOffset, Coordinator, FetchTopic, FetchedOffset, FetchedTopic, GroupId, OffsetFetch, ReplyToken,
+    CommittedOffset, Coordinator, FetchTopic, FetchedOffset, FetchedTopic, GroupError, GroupId, OffsetFetch, ReplyToken,
     Response, outbox::Waiting, replay::ReplayedGroup,
 };
 
 impl Coordinator {
-    /// Says what a group has committed durably; of a group that does not exist, nothing.
+    /// Says what a group has committed durably; of a group that does not exist, nothing. Errors, where a member of a consumer
+    /// group asks: `GroupIdNotFound`, `UnknownMemberId`, `StaleMemberEpoch`.
     pub(in crate::group) fn fetch_offsets(&mut self, token: ReplyToken, fetch: OffsetFetch) {
+        if let Err(error) = self.check_fetch(&fetch) {
+            return self.out.reply(token, Response::OffsetFetch(Err(error)));
+        }
         if fetch.require_stable {
             self.fetch_stable(token, fetch);
         } else {
             self.fetch_committed(token, &fetch);
+        }
+    }
+
+    fn check_fetch(&self, fetch: &OffsetFetch) -> Result<(), GroupError> {
+        let known = self.replayed.group(&fetch.group);
+        match known.and_then(|known| known.consumer.as_deref()) {
+            Some(group) => group.check_fetch(fetch),
+            None => Ok(()),
         }
     }
 

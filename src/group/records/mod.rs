@@ -3,6 +3,7 @@
 //! The first two bytes of a key say what the record is about, the first two of a value in which version it stands.
 //! Source: Kafka's `GroupCoordinatorRecordHelpers` and `group-coordinator/src/main/resources/common/message`.
 
+mod consumer;
 mod wire;
 
 use bytes::Bytes;
@@ -10,6 +11,10 @@ use bytes::Bytes;
 use crate::base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicId, TopicName};
 
 use super::names::{Generation, GroupId, InstanceId, MemberId, ProtocolName};
+pub use consumer::{
+    ConsumerGroupMetadata, ConsumerMemberMetadata, ConsumerRecord, CurrentAssignment, MemberState,
+    OwnedPartitions, ResolvedExpression, TargetAssignmentMetadata,
+};
 use wire::{Reader, Writer};
 
 /// One record as the log holds it; no value: a tombstone.
@@ -26,6 +31,8 @@ pub enum Record {
     Offset { key: OffsetKey, value: Option<CommittedOffset> },
     /// A classic group took this form; `None`: it was forgotten.
     Group { group: GroupId, value: Option<GroupMetadata> },
+    /// A consumer group changed.
+    Consumer { group: GroupId, record: ConsumerRecord },
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -107,10 +114,13 @@ impl Record {
             Record::Group { group, value } => {
                 EncodedRecord { key: encode_group_key(group), value: value.as_ref().map(encode_group_value) }
             }
+            Record::Consumer { group, record } => {
+                EncodedRecord { key: record.encode_key(group.as_str()), value: record.encode_value() }
+            }
         }
     }
 
-    /// Reads a record back. `None`: it belongs to another kind of group (consumer, share, streams), which is not served here.
+    /// Reads a record back. `None`: it belongs to another kind of group (share, streams), which is not served here.
     pub fn decode(key: &[u8], value: Option<&[u8]>) -> Result<Option<Record>, MalformedRecord> {
         decode(key, value).ok_or(MalformedRecord)
     }
@@ -139,7 +149,11 @@ fn decode(key: &[u8], value: Option<&[u8]>) -> Option<Option<Record>> {
             };
             Some(Some(Record::Group { group, value }))
         }
-        _ => Some(None),
+        kind => {
+            let Some(group) = reader.string() else { return Some(None) };
+            let record = ConsumerRecord::decode(kind, &mut reader, value)?;
+            Some(record.map(|record| Record::Consumer { group: group.into(), record }))
+        }
     }
 }
 

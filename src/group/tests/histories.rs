@@ -476,7 +476,7 @@ impl History {
             reloaded.replay(&record.key, record.value.as_deref()).unwrap();
         }
         assert_eq!(reloaded.replayed, self.bench.coordinator.replayed);
-        reloaded.handle(self.bench.now(), Event::Loaded);
+        reloaded.handle(self.bench.now(), &self.bench.cluster, Event::Loaded);
         for (id, live) in &self.bench.coordinator.classic {
             match reloaded.classic.get(id) {
                 // That the last member is gone need not be stored: the members of before time out after a restart.

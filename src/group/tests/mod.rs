@@ -1,5 +1,6 @@
 //! Events in, effects out. `Bench` stands for the engine: it keeps the log, the timers and the answers.
 
+mod consumers;
 mod histories;
 mod joining;
 mod offsets;
@@ -20,8 +21,38 @@ use crate::base::{LeaderEpoch, Monotonic, Offset, PartitionIndex, TimestampMs, T
 /// A wall clock that cannot be mistaken for the monotonic one.
 const START_MS: i64 = 1_700_000_000_000;
 
+/// The topics there are, in their versions, and one time for all groups.
+#[derive(Default)]
+pub(in crate::group) struct TestCluster {
+    pub topics: BTreeMap<TopicName, ClusterTopic>,
+    pub version: i64,
+    pub timing: ConsumerTiming,
+}
+
+impl Cluster for TestCluster {
+    fn topics_version(&self) -> i64 {
+        self.version
+    }
+    fn topic(&self, name: &TopicName) -> Option<ClusterTopic> {
+        self.topics.get(name).copied()
+    }
+    fn topic_name(&self, topic_id: TopicId) -> Option<TopicName> {
+        self.topics.iter().find(|(_, topic)| topic.id == topic_id).map(|(name, _)| name.clone())
+    }
+    fn for_each_topic(&self, visit: &mut dyn FnMut(&TopicName)) {
+        self.topics.keys().for_each(visit);
+    }
+    fn rack(&self) -> Option<String> {
+        None
+    }
+    fn consumer_timing(&self, _group: &GroupId) -> ConsumerTiming {
+        self.timing
+    }
+}
+
 struct Bench {
     coordinator: Coordinator,
+    cluster: TestCluster,
     elapsed: Duration,
     timers: BTreeMap<TimerKey, Monotonic>,
     /// What is durable.
@@ -51,6 +82,7 @@ impl Bench {
     fn unloaded(settings: GroupSettings) -> Bench {
         Bench {
             coordinator: Coordinator::new(settings),
+            cluster: TestCluster::default(),
             elapsed: Duration::ZERO,
             timers: BTreeMap::new(),
             log: Vec::new(),
@@ -82,7 +114,7 @@ impl Bench {
     }
 
     fn handle(&mut self, event: Event) {
-        for effect in self.coordinator.handle(self.now(), event) {
+        for effect in self.coordinator.handle(self.now(), &self.cluster, event) {
             match effect {
                 Effect::Append { id, records } => self.under_way.push_back((id, records)),
                 Effect::Reply { token, response } => {
@@ -298,7 +330,7 @@ fn commit() -> OffsetCommit {
         member: MemberId::none(),
         instance: None,
         retention_ms: None,
-        knows_group_id_not_found: true,
+        knows_member_epochs: true,
         topics: vec![CommitTopic {
             topic: TopicName::new("t"),
             topic_id: TopicId::ZERO,
@@ -326,7 +358,13 @@ fn fetch_one() -> OffsetFetch {
         topic_id: TopicId::ZERO,
         partitions: vec![PartitionIndex(0)],
     };
-    OffsetFetch { group: "g".into(), topics: Some(vec![topic]), require_stable: false }
+    OffsetFetch {
+        group: "g".into(),
+        topics: Some(vec![topic]),
+        require_stable: false,
+        member: None,
+        member_epoch: MemberEpoch::LEAVE,
+    }
 }
 
 #[test]

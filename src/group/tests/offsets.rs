@@ -83,7 +83,7 @@ fn a_commit_with_a_generation_needs_a_group() {
     let mut bench = Bench::new();
     let ghost = OffsetCommit { generation: Generation(3), member: "m".into(), ..commit() };
     assert_eq!(bench.commit(ghost.clone()), Err(GroupError::GroupIdNotFound));
-    let older = OffsetCommit { knows_group_id_not_found: false, ..ghost.clone() };
+    let older = OffsetCommit { knows_member_epochs: false, ..ghost.clone() };
     assert_eq!(bench.commit(older), Err(GroupError::IllegalGeneration));
     assert!(bench.commit(commit()).is_ok());
     let simple = bench.describe();

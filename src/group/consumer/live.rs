@@ -1,0 +1,150 @@
+use std::time::Duration;
+
+use crate::group::assignor::Assignor;
+use crate::group::outbox::{Then, Turn};
+use crate::group::{
+    AppendId, Cluster, ConsumerRecord, Coordinator, GroupId, MemberId, MemberState, Now, Record, TimerKey,
+};
+
+use super::group::ConsumerGroup;
+
+/// One consumer group in memory: what the log says of it, and what is on its way to the log. Requests go by that, their
+/// answers wait until it is durable.
+#[derive(Clone, Debug, Default)]
+pub(in crate::group) struct LiveConsumerGroup {
+    pub state: ConsumerGroup,
+    /// The version of the cluster's topics that the group last looked at; `None`: it has not since the start.
+    pub topics_version: Option<i64>,
+}
+
+/// Changes to one group, each in force as soon as it is written.
+pub(super) struct Draft<'a> {
+    pub id: &'a GroupId,
+    pub group: &'a mut LiveConsumerGroup,
+    pub records: Vec<Record>,
+    /// For groups whose members ask for none.
+    pub default_assignor: Assignor,
+}
+
+impl Draft<'_> {
+    pub fn write(&mut self, record: ConsumerRecord) {
+        self.group.state.replay(&record);
+        self.records.push(Record::Consumer { group: self.id.clone(), record });
+    }
+
+    /// Takes a member out with all its records.
+    pub fn write_removal(&mut self, member: &MemberId) {
+        self.write(ConsumerRecord::CurrentAssignment(member.clone(), None));
+        self.write(ConsumerRecord::TargetMember(member.clone(), None));
+        self.write(ConsumerRecord::Member(member.clone(), None));
+    }
+}
+
+impl Coordinator {
+    /// A consumer group for whoever changes it, made from the log if it was not in memory.
+    pub(super) fn enter_consumer(&mut self, id: &GroupId) -> Option<&mut LiveConsumerGroup> {
+        if !self.consumer.contains_key(id) {
+            if self.classic.contains_key(id) {
+                return None;
+            }
+            let state = self.known(id)?.consumer.as_deref()?.clone();
+            self.consumer.insert(id.clone(), LiveConsumerGroup { state, topics_version: None });
+        }
+        self.consumer.get_mut(id)
+    }
+
+    /// The group as whoever writes sees it; `None`: there is none, or it is of another kind.
+    pub(in crate::group) fn consumer_group(&self, id: &GroupId) -> Option<&ConsumerGroup> {
+        match self.consumer.get(id) {
+            Some(live) => Some(&live.state),
+            None if self.classic.contains_key(id) => None,
+            None => self.known(id)?.consumer.as_deref(),
+        }
+    }
+
+    /// Sends a draft's records on their way. `None`: it has none.
+    pub(super) fn append_draft(&mut self, records: Vec<Record>) -> Option<AppendId> {
+        if records.is_empty() { None } else { Some(self.out.append(records, Then::Nothing)) }
+    }
+
+    /// After the log is loaded: every member gets a whole session to be heard of, and whoever has to give something back a
+    /// whole rebalance timeout.
+    pub(in crate::group) fn consumer_group_loaded(&mut self, now: Now, cluster: &dyn Cluster, id: &GroupId) {
+        if self.enter_consumer(id).is_some() {
+            self.arm_consumer_members(now, cluster, id);
+        }
+    }
+
+    fn arm_consumer_members(&mut self, now: Now, cluster: &dyn Cluster, id: &GroupId) {
+        let Some(live) = self.consumer.get(id) else { return };
+        let session_timeout = cluster.consumer_timing(id).session_timeout;
+        let members: Vec<(MemberId, Option<Duration>)> = (live.state.members.iter())
+            .map(|(member, of)| {
+                let revoking = of.current.state == MemberState::UnrevokedPartitions;
+                (member.clone(), revoking.then(|| rebalance_timeout(of.metadata.rebalance_timeout_ms)))
+            })
+            .collect();
+        let mut turn = self.turn(now);
+        for (member, revoking) in members {
+            turn.arm(session_key(id, &member), session_timeout);
+            if let Some(timeout) = revoking {
+                turn.arm(revocation_key(id, &member), timeout);
+            }
+        }
+    }
+
+    /// Records that did not become durable have changed nothing: the groups are made anew of what is, and of what may still be.
+    pub(in crate::group) fn consumer_append_failed(&mut self, now: Now, cluster: &dyn Cluster, failed: &[Record]) {
+        let mut groups: Vec<&GroupId> = (failed.iter())
+            .filter_map(|record| match record {
+                Record::Consumer { group, .. } => Some(group),
+                _ => None,
+            })
+            .collect();
+        groups.dedup();
+        for id in groups {
+            if !self.consumer.contains_key(id) {
+                continue;
+            }
+            let mut state = self.known(id).and_then(|known| known.consumer.clone());
+            for record in self.out.in_flight.iter().flat_map(|append| &append.records) {
+                match record {
+                    Record::Consumer { group: of, record: ConsumerRecord::Group(None) } if of == id => {
+                        state = None;
+                    }
+                    Record::Consumer { group: of, record } if of == id => {
+                        state.get_or_insert_default().replay(record);
+                    }
+                    _ => {}
+                }
+            }
+            match state {
+                Some(state) => {
+                    self.consumer.insert(
+                        id.clone(),
+                        LiveConsumerGroup { state: *state, topics_version: None },
+                    );
+                    self.arm_consumer_members(now, cluster, id);
+                }
+                None => drop(self.consumer.remove(id)),
+            }
+        }
+    }
+}
+
+pub(super) fn session_key(group: &GroupId, member: &MemberId) -> TimerKey {
+    TimerKey::Session { group: group.clone(), member: member.clone() }
+}
+
+pub(super) fn revocation_key(group: &GroupId, member: &MemberId) -> TimerKey {
+    TimerKey::Revocation { group: group.clone(), member: member.clone() }
+}
+
+pub(super) fn cancel_timers(turn: &mut Turn<'_>, group: &GroupId, member: &MemberId) {
+    turn.cancel(session_key(group, member));
+    turn.cancel(revocation_key(group, member));
+}
+
+pub(super) fn rebalance_timeout(milliseconds: i32) -> Duration {
+    Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0))
+}
