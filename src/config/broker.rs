@@ -183,8 +183,7 @@ impl BrokerConfig {
             group_consumer_session_timeout_ms: read.whole("group.consumer.session.timeout.ms"),
             group_consumer_heartbeat_interval_ms: read.whole("group.consumer.heartbeat.interval.ms"),
             group_consumer_assignment_interval_ms: read.whole("group.consumer.assignment.interval.ms"),
-            group_consumer_regex_refresh_interval_ms: read
-                .whole("group.consumer.regex.refresh.interval.ms"),
+            group_consumer_regex_refresh_interval_ms: read.whole("group.consumer.regex.refresh.interval.ms"),
             offset_metadata_max_bytes: read.count("offset.metadata.max.bytes"),
             offsets_topic_num_partitions: read.int("offsets.topic.num.partitions"),
             offsets_topic_segment_bytes: read.bytes("offsets.topic.segment.bytes"),
@@ -257,6 +256,12 @@ fn refuse_what_is_not_served(settings: &Settings, read: &Reader<'_>) -> Result<(
     if set("config.providers").is_some() && settings.any_value_contains("${") {
         return refused(
             "config.providers is set, but this version reads no value from elsewhere; write values out",
+        );
+    }
+    let migration_policy = read.text("group.consumer.migration.policy");
+    if migration_policy.is_some_and(|policy| !policy.eq_ignore_ascii_case("disabled")) {
+        return refused(
+            "group.consumer.migration.policy must be disabled: in this version a group with members stays of its kind",
         );
     }
     if !read.list("process.roles").iter().any(|role| role == "broker") {

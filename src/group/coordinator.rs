@@ -121,8 +121,10 @@ impl Coordinator {
             return;
         }
         self.phase = Phase::Serving;
-        let mut with_members: Vec<GroupId> =
-            (self.replayed.groups()).filter(|(_, group)| group.has_members()).map(|(id, _)| id.clone()).collect();
+        let mut with_members: Vec<GroupId> = (self.replayed.groups())
+            .filter(|(_, group)| group.has_members())
+            .map(|(id, _)| id.clone())
+            .collect();
         with_members.sort_unstable();
         for id in with_members {
             match self.consumer_group(&id) {

@@ -28,8 +28,9 @@ pub use error::{AppendFailure, GroupError};
 pub use event::{AppendId, Effect, Event, Note, Now, ReplyToken, TimerKey};
 pub use names::{Generation, GroupId, InstanceId, MemberEpoch, MemberId, ProtocolName};
 pub use records::{
-    CommittedOffset, ConsumerGroupMetadata, ConsumerMemberMetadata, ConsumerRecord, CurrentAssignment, MemberState,
-    OwnedPartitions, ResolvedExpression, TargetAssignmentMetadata, EncodedRecord, GroupMetadata, MalformedRecord, MemberMetadata, OffsetKey, Record,
+    CommittedOffset, ConsumerGroupMetadata, ConsumerMemberMetadata, ConsumerRecord, CurrentAssignment,
+    EncodedRecord, GroupMetadata, MalformedRecord, MemberMetadata, MemberState, OffsetKey, OwnedPartitions,
+    Record, ResolvedExpression, TargetAssignmentMetadata,
 };
 pub use request::*;
 pub use settings::GroupSettings;

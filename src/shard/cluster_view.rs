@@ -46,7 +46,10 @@ impl Cluster for ClusterView<'_> {
         };
         let config = &self.config;
         ConsumerTiming {
-            session_timeout: duration("consumer.session.timeout.ms", config.group_consumer_session_timeout_ms),
+            session_timeout: duration(
+                "consumer.session.timeout.ms",
+                config.group_consumer_session_timeout_ms,
+            ),
             heartbeat_interval: duration(
                 "consumer.heartbeat.interval.ms",
                 config.group_consumer_heartbeat_interval_ms,

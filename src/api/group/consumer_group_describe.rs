@@ -15,7 +15,8 @@ use super::super::outcome::Outcome;
 use super::ask::ask_by_coordinator;
 use super::wire::{text, wire_topic};
 use crate::group::{
-    DescribedConsumerGroup, DescribedConsumerMember, DescribedTopic, GroupError, InstanceId, Request, Response,
+    DescribedConsumerGroup, DescribedConsumerMember, DescribedTopic, GroupError, InstanceId, Request,
+    Response,
 };
 use crate::protocol::RequestHeader;
 use crate::runtime::Runtime;
@@ -75,7 +76,7 @@ fn wire_member(header: &RequestHeader, member: DescribedConsumerMember) -> Membe
         .with_client_id(text(&metadata.client_id))
         .with_client_host(text(&metadata.client_host))
         .with_subscribed_topic_names(metadata.subscribed_topics.iter().map(wire_topic).collect())
-        .with_subscribed_topic_regex(metadata.subscribed_regex.as_deref().map(text))
+        .with_subscribed_topic_regex(Some(text(&metadata.subscribed_regex)))
         .with_assignment(wire_assignment(&member.assignment))
         .with_target_assignment(wire_assignment(&member.target_assignment));
     if header.version >= FIRST_MEMBER_TYPE_VERSION {

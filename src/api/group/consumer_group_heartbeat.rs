@@ -91,9 +91,13 @@ fn wire(heard: Result<group::ConsumerGroupHeartbeatResponse, GroupError>) -> Con
         Ok(heard) => response
             .with_member_id(Some(text(heard.member.as_str())))
             .with_member_epoch(heard.member_epoch.0)
-            .with_heartbeat_interval_ms(i32::try_from(heard.heartbeat_interval.as_millis()).unwrap_or(i32::MAX))
+            .with_heartbeat_interval_ms(
+                i32::try_from(heard.heartbeat_interval.as_millis()).unwrap_or(i32::MAX),
+            )
             .with_assignment(heard.assignment.as_ref().map(wire_assignment)),
-        Err(error) => response.with_error_code(error.code()).with_error_message(Some(text(&error.to_string()))),
+        Err(error) => {
+            response.with_error_code(error.code()).with_error_message(Some(text(&error.to_string())))
+        }
     }
 }
 
@@ -125,6 +129,8 @@ mod tests {
             assignment: Some(assignment),
         };
         encodes_in_every_version(ApiKey::ConsumerGroupHeartbeat, |_| wire(Ok(heard.clone())));
-        encodes_in_every_version(ApiKey::ConsumerGroupHeartbeat, |_| wire(Err(GroupError::FencedMemberEpoch)));
+        encodes_in_every_version(ApiKey::ConsumerGroupHeartbeat, |_| {
+            wire(Err(GroupError::FencedMemberEpoch))
+        });
     }
 }

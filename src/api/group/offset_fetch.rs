@@ -16,8 +16,8 @@ use super::ask::ask;
 use super::wire::{text, wire_topic};
 use crate::base::{PartitionIndex, TopicId, TopicName};
 use crate::group::{
-    FetchTopic, FetchedOffset, FetchedTopic, GroupError, GroupId, MemberEpoch, MemberId, OffsetFetch, Request,
-    Response,
+    FetchTopic, FetchedOffset, FetchedTopic, GroupError, GroupId, MemberEpoch, MemberId, OffsetFetch,
+    Request, Response,
 };
 use crate::metadata::Image;
 use crate::protocol::RequestHeader;

@@ -132,7 +132,8 @@ fn to_move(
     receiver: usize,
 ) -> Option<(usize, Place)> {
     let wanted = &members[receiver].topics;
-    let givers = by_count.iter().rev().copied().filter(|giver| given[*giver].len() > given[receiver].len() + 1);
+    let givers =
+        by_count.iter().rev().copied().filter(|giver| given[*giver].len() > given[receiver].len() + 1);
     for giver in givers {
         if let Some(place) = given[giver].iter().rev().find(|(topic, _)| wanted.contains(topic)) {
             return Some((giver, *place));

@@ -1,5 +1,6 @@
 use crate::group::{
-    Cluster, Coordinator, GroupError, LeaveGroup, LeavingMember, LeftMember, Now, ReplyToken, Response, outbox::Turn,
+    Cluster, Coordinator, GroupError, LeaveGroup, LeavingMember, LeftMember, Now, ReplyToken, Response,
+    outbox::Turn,
 };
 
 use super::ClassicState;

@@ -1,8 +1,8 @@
 use crate::base::TopicId;
 use crate::group::assignor::Partitions;
 use crate::group::{
-    Assignor, Cluster, Coordinator, DescribedConsumerGroup, DescribedConsumerMember, DescribedTopic, GroupError,
-    GroupId, ReplyToken, Response,
+    Assignor, Cluster, Coordinator, DescribedConsumerGroup, DescribedConsumerMember, DescribedTopic,
+    GroupError, GroupId, ReplyToken, Response,
 };
 
 use super::group::ConsumerGroup;

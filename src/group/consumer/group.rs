@@ -183,7 +183,7 @@ impl ConsumerMember {
 
     /// Its pattern, if it has one.
     pub fn expression(&self) -> Option<&str> {
-        self.metadata.subscribed_regex.as_deref().filter(|regex| !regex.is_empty())
+        Some(&*self.metadata.subscribed_regex).filter(|regex| !regex.is_empty())
     }
 }
 

@@ -182,7 +182,7 @@ impl Draft<'_> {
             heartbeat.rebalance_timeout_ms.unwrap_or(metadata.rebalance_timeout_ms);
         metadata.server_assignor = heartbeat.server_assignor.or(metadata.server_assignor);
         metadata.subscribed_topics = heartbeat.subscribed_topics.unwrap_or(metadata.subscribed_topics);
-        metadata.subscribed_regex = heartbeat.subscribed_regex.or(metadata.subscribed_regex);
+        metadata.subscribed_regex = heartbeat.subscribed_regex.unwrap_or(metadata.subscribed_regex);
         if former.as_ref() == Some(&metadata) {
             return false;
         }

@@ -78,8 +78,8 @@ impl Coordinator {
         if self.consumer.contains_key(id) {
             return;
         }
-        let was_classic = self.classic.contains_key(id)
-            || self.known(id).is_some_and(|known| known.metadata.is_some());
+        let was_classic =
+            self.classic.contains_key(id) || self.known(id).is_some_and(|known| known.metadata.is_some());
         if was_classic {
             records.push(Record::Group { group: id.clone(), value: None });
         }
@@ -105,9 +105,8 @@ impl ConsumerMember {
             };
             said == current.previous_epoch && heartbeat.owned.as_ref().is_some_and(within)
         };
-        let heard = said == MemberEpoch::JOIN
-            || said == current.epoch
-            || said < current.epoch && missed_the_last();
+        let heard =
+            said == MemberEpoch::JOIN || said == current.epoch || said < current.epoch && missed_the_last();
         if heard { Ok(()) } else { Err(GroupError::FencedMemberEpoch) }
     }
 }

@@ -1,7 +1,7 @@
 use crate::group::{
     Cluster, ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse, ConsumerRecord, Coordinator,
-    CurrentAssignment, GroupError, GroupId, LeaveGroup, LeftMember, MemberEpoch, MemberId, MemberState, Note, Now,
-    OwnedPartitions,
+    CurrentAssignment, GroupError, GroupId, LeaveGroup, LeftMember, MemberEpoch, MemberId, MemberState, Note,
+    Now, OwnedPartitions,
 };
 
 use super::live::{Draft, cancel_timers, revocation_key};

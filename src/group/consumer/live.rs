@@ -94,7 +94,12 @@ impl Coordinator {
     }
 
     /// Records that did not become durable have changed nothing: the groups are made anew of what is, and of what may still be.
-    pub(in crate::group) fn consumer_append_failed(&mut self, now: Now, cluster: &dyn Cluster, failed: &[Record]) {
+    pub(in crate::group) fn consumer_append_failed(
+        &mut self,
+        now: Now,
+        cluster: &dyn Cluster,
+        failed: &[Record],
+    ) {
         let mut groups: Vec<&GroupId> = (failed.iter())
             .filter_map(|record| match record {
                 Record::Consumer { group, .. } => Some(group),
@@ -120,10 +125,8 @@ impl Coordinator {
             }
             match state {
                 Some(state) => {
-                    self.consumer.insert(
-                        id.clone(),
-                        LiveConsumerGroup { state: *state, topics_version: None },
-                    );
+                    self.consumer
+                        .insert(id.clone(), LiveConsumerGroup { state: *state, topics_version: None });
                     self.arm_consumer_members(now, cluster, id);
                 }
                 None => drop(self.consumer.remove(id)),

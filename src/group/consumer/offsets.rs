@@ -21,12 +21,17 @@ impl ConsumerGroup {
             commit.topics.iter().all(|topic| {
                 topic.partitions.iter().all(|committed| {
                     let owned = [&member.current.assigned, &member.current.pending_revocation];
-                    let since = owned.iter().find_map(|owned| owned.get(&topic.topic_id)?.get(&committed.partition));
+                    let since =
+                        owned.iter().find_map(|owned| owned.get(&topic.topic_id)?.get(&committed.partition));
                     since.is_some_and(|since| epoch >= *since)
                 })
             })
         };
-        if epoch < member.current.epoch && had_it_then(member) { Ok(()) } else { Err(GroupError::StaleMemberEpoch) }
+        if epoch < member.current.epoch && had_it_then(member) {
+            Ok(())
+        } else {
+            Err(GroupError::StaleMemberEpoch)
+        }
     }
 
     /// Whether `fetch` comes from a member in its epoch, or from nobody in particular.

@@ -25,7 +25,9 @@ impl Reconciliation<'_> {
         let current = self.current;
         match current.state {
             MemberState::Stable if current.epoch != self.target_epoch => self.follow(),
-            MemberState::UnrevokedPartitions if !self.still_owns(&current.pending_revocation) => self.follow(),
+            MemberState::UnrevokedPartitions if !self.still_owns(&current.pending_revocation) => {
+                self.follow()
+            }
             MemberState::UnreleasedPartitions => self.follow(),
             MemberState::Stable | MemberState::UnrevokedPartitions if self.subscription_changed => {
                 self.shed()
@@ -110,11 +112,7 @@ impl Reconciliation<'_> {
     }
 }
 
-fn put(
-    owned: &mut OwnedPartitions,
-    topic: TopicId,
-    partitions: BTreeMap<&PartitionIndex, &MemberEpoch>,
-) {
+fn put(owned: &mut OwnedPartitions, topic: TopicId, partitions: BTreeMap<&PartitionIndex, &MemberEpoch>) {
     if !partitions.is_empty() {
         let partitions = partitions.into_iter().map(|(partition, epoch)| (*partition, *epoch));
         owned.insert(topic, partitions.collect());

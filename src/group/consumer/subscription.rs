@@ -27,7 +27,8 @@ impl Draft<'_> {
     /// `refresh_all`. Says whether any stands for other topics now.
     pub fn resolve_expressions(&mut self, now: Now, cluster: &dyn Cluster, refresh_all: bool) -> bool {
         let members = self.group.state.members.values();
-        let subscribed: BTreeSet<Box<str>> = members.filter_map(ConsumerMember::expression).map(Into::into).collect();
+        let subscribed: BTreeSet<Box<str>> =
+            members.filter_map(ConsumerMember::expression).map(Into::into).collect();
         let mut changed = false;
         for expression in subscribed {
             let former = self.group.state.expressions.get(&expression);
@@ -83,8 +84,7 @@ impl ConsumerGroup {
         &self,
         topics: &BTreeMap<TopicName, ClusterTopic>,
     ) -> BTreeMap<MemberId, Rc<BTreeSet<TopicId>>> {
-        let mut known: Map<(&BTreeSet<TopicName>, Option<&str>), Rc<BTreeSet<TopicId>>> =
-            Map::default();
+        let mut known: Map<(&BTreeSet<TopicName>, Option<&str>), Rc<BTreeSet<TopicId>>> = Map::default();
         let mut of_members = BTreeMap::new();
         for (id, member) in &self.members {
             let key = (&member.metadata.subscribed_topics, member.expression());

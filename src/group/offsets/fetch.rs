@@ -1,7 +1,7 @@
 use crate::base::{PartitionIndex, TopicId};
 use crate::group::{
-    CommittedOffset, Coordinator, FetchTopic, FetchedOffset, FetchedTopic, GroupError, GroupId, OffsetFetch, ReplyToken,
-    Response, outbox::Waiting, replay::ReplayedGroup,
+    CommittedOffset, Coordinator, FetchTopic, FetchedOffset, FetchedTopic, GroupError, GroupId, OffsetFetch,
+    ReplyToken, Response, outbox::Waiting, replay::ReplayedGroup,
 };
 
 impl Coordinator {

@@ -41,8 +41,8 @@ pub struct ConsumerMemberMetadata {
     /// Address as Java prints it: `/127.0.0.1`.
     pub client_host: Box<str>,
     pub subscribed_topics: BTreeSet<TopicName>,
-    /// Empty, as Java clients send it, or `None`: the member wants no more than those topics.
-    pub subscribed_regex: Option<Box<str>>,
+    /// Empty: the member wants no more than those topics.
+    pub subscribed_regex: Box<str>,
     pub rebalance_timeout_ms: i32,
     pub server_assignor: Option<Box<str>>,
 }
@@ -193,9 +193,7 @@ impl ConsumerRecord {
                 let epoch = MemberEpoch(reader.i32()?);
                 Ok(ConsumerGroupMetadata { epoch, metadata_hash: read_number_tag(reader)? })
             })?),
-            PARTITION_METADATA_KEY => {
-                ConsumerRecord::PartitionMetadata(value.map(Bytes::copy_from_slice))
-            }
+            PARTITION_METADATA_KEY => ConsumerRecord::PartitionMetadata(value.map(Bytes::copy_from_slice)),
             MEMBER_KEY => ConsumerRecord::Member(key.string()?.into(), read(value, read_member)?),
             TARGET_KEY => ConsumerRecord::Target(read(value, |reader| {
                 let epoch = MemberEpoch(reader.i32()?);
@@ -218,7 +216,8 @@ impl ConsumerRecord {
 impl CurrentAssignment {
     /// What is assigned, without the epochs.
     pub fn partitions(&self) -> Partitions {
-        let of_topic = |partitions: &BTreeMap<PartitionIndex, MemberEpoch>| partitions.keys().copied().collect();
+        let of_topic =
+            |partitions: &BTreeMap<PartitionIndex, MemberEpoch>| partitions.keys().copied().collect();
         self.assigned.iter().map(|(topic, partitions)| (*topic, of_topic(partitions))).collect()
     }
 }
@@ -280,7 +279,7 @@ fn write_member(writer: &mut FlexibleWriter, value: &ConsumerMemberMetadata) {
     writer.string(&value.client_host);
     let topics: Vec<_> = value.subscribed_topics.iter().collect();
     writer.array(&topics, |writer, topic| writer.string(topic.as_str()));
-    writer.nullable_string(value.subscribed_regex.as_deref());
+    writer.string(&value.subscribed_regex);
     writer.i32(value.rebalance_timeout_ms);
     writer.nullable_string(value.server_assignor.as_deref());
     // Kafka writes this field even when it is null, as this member speaks the consumer protocol.
@@ -296,7 +295,7 @@ fn read_member(reader: &mut FlexibleReader<'_>) -> Result<ConsumerMemberMetadata
         client_id: reader.string()?.into(),
         client_host: reader.string()?.into(),
         subscribed_topics: read_topics(reader)?,
-        subscribed_regex: reader.nullable_string()?.map(Into::into),
+        subscribed_regex: reader.nullable_string()?.unwrap_or_default().into(),
         rebalance_timeout_ms: reader.i32()?,
         server_assignor: reader.nullable_string()?.map(Into::into),
     };

@@ -429,8 +429,7 @@ impl History {
                 topic_id: TopicId::ZERO,
                 partitions: vec![PartitionIndex(*partition)],
             };
-            let fetch =
-                OffsetFetch { group: group.clone(), topics: Some(vec![topic]), require_stable: false };
+            let fetch = OffsetFetch { group: group.clone(), topics: Some(vec![topic]), ..fetch_one() };
             let found = self.bench.fetch(fetch)[0].partitions[0].offset;
             let undecided = committed.undecided.values();
             assert!(

@@ -22,10 +22,10 @@ fn nothing_committed_is_told_as_offset_minus_one() {
             topic_id: TopicId::ZERO,
             partitions: vec![PartitionIndex(partition)],
         };
-        let fetch = OffsetFetch { group: group.into(), topics: Some(vec![topic]), require_stable: false };
+        let fetch = OffsetFetch { group: group.into(), topics: Some(vec![topic]), ..fetch_one() };
         assert_eq!(bench.fetch(fetch)[0].partitions, [FetchedOffset::none(PartitionIndex(partition))]);
     }
-    assert_eq!(bench.fetch(OffsetFetch { group: "unknown".into(), topics: None, require_stable: false }), []);
+    assert_eq!(bench.fetch(OffsetFetch { group: "unknown".into(), topics: None, ..fetch_one() }), []);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn groups_are_deleted_only_when_they_are_there_and_empty() {
     let expected = names.map(GroupId::from).into_iter().zip(results).collect();
     assert_eq!(response, Response::DeleteGroups(expected));
     bench.restart();
-    assert_eq!(bench.fetch(OffsetFetch { group: "idle".into(), topics: None, require_stable: false }), []);
+    assert_eq!(bench.fetch(OffsetFetch { group: "idle".into(), topics: None, ..fetch_one() }), []);
 }
 
 #[test]
