@@ -10,6 +10,9 @@ use crate::group::{Cluster, ClusterTopic, ConsumerRecord, GroupError, MemberId, 
 use super::group::{ConsumerGroup, ConsumerMember};
 use super::live::Draft;
 
+/// Names and pattern of a member.
+type Wants<'a> = (&'a BTreeSet<TopicName>, Option<&'a str>);
+
 /// First byte of what a topic's hash is made of: the version of that form.
 const TOPIC_HASH_FORM: u8 = 0;
 
@@ -84,7 +87,7 @@ impl ConsumerGroup {
         &self,
         topics: &BTreeMap<TopicName, ClusterTopic>,
     ) -> BTreeMap<MemberId, Rc<BTreeSet<TopicId>>> {
-        let mut known: Map<(&BTreeSet<TopicName>, Option<&str>), Rc<BTreeSet<TopicId>>> = Map::default();
+        let mut known: Map<Wants<'_>, Rc<BTreeSet<TopicId>>> = Map::default();
         let mut of_members = BTreeMap::new();
         for (id, member) in &self.members {
             let key = (&member.metadata.subscribed_topics, member.expression());
