@@ -43,6 +43,12 @@ impl Broker {
         self.data().join(format!("{topic}-{partition}"))
     }
 
+    /// Starts it again with these settings in the place of those that it had.
+    pub fn start_again_with(&mut self, settings: &[&str]) {
+        self.settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        self.start_again();
+    }
+
     pub fn start_again(&mut self) {
         assert!(self.process.is_none(), "it runs");
         let log = File::options().create(true).append(true).open(self.log_path()).unwrap();
