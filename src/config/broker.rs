@@ -258,12 +258,6 @@ fn refuse_what_is_not_served(settings: &Settings, read: &Reader<'_>) -> Result<(
             "config.providers is set, but this version reads no value from elsewhere; write values out",
         );
     }
-    let migration_policy = read.text("group.consumer.migration.policy");
-    if migration_policy.is_some_and(|policy| !policy.eq_ignore_ascii_case("disabled")) {
-        return refused(
-            "group.consumer.migration.policy must be disabled: in this version a group with members stays of its kind",
-        );
-    }
     if !read.list("process.roles").iter().any(|role| role == "broker") {
         return refused("process.roles lacks broker, and this version is no controller alone");
     }

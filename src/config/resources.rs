@@ -37,7 +37,7 @@ pub fn validate_group_overrides(
 
 /// The broker's least and most for a group's setting: `consumer.x` lies between `group.consumer.min.x` and
 /// `group.consumer.max.x`, where there are such.
-fn bounds_of_group_key(name: &str) -> [Option<&'static Key>; 2] {
+pub(super) fn bounds_of_group_key(name: &str) -> [Option<&'static Key>; 2] {
     let (kind, what) = name.split_once('.').unwrap_or((name, ""));
     let what = what.strip_prefix("num.").unwrap_or(what);
     ["min", "max"].map(|bound| broker_key(&format!("group.{kind}.{bound}.{what}")))

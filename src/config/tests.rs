@@ -8,6 +8,7 @@ use super::keys::{
     BROKER_TABLES, CLIENT_METRICS_TABLE, GROUP_TABLE, TOPIC_SYNONYMS, TOPIC_TABLE, broker_key, broker_keys,
     topic_key,
 };
+use super::resources::bounds_of_group_key;
 use super::settings::READ;
 use super::*;
 
@@ -65,6 +66,9 @@ fn a_broker_key_is_called_served_exactly_when_the_code_reads_it() {
         TOPIC_SYNONYMS.iter().filter(|synonym| topic_key(synonym.topic).is_some_and(Key::is_served))
     {
         read.extend(synonym.broker.iter().map(|(name, _)| *name));
+    }
+    for key in GROUP_TABLE.keys.iter().filter(|key| key.is_served()) {
+        read.extend(bounds_of_group_key(key.name).into_iter().flatten().map(|bound| bound.name));
     }
     let served: BTreeSet<_> = broker_keys().filter(|key| key.is_served()).map(|key| key.name).collect();
     assert_eq!(served, read);

@@ -28,7 +28,6 @@ pub fn exposition(shards: &[ShardSnapshot], api_name: ApiName) -> String {
                 }
                 match value {
                     Value::Count(count) => drop(writeln!(text, "{name}{{{labels}}} {count}")),
-                    Value::Seconds(seconds) => drop(writeln!(text, "{name}{{{labels}}} {seconds}")),
                     Value::Times(times) => {
                         debug_assert_eq!(metric.kind, Kind::Summary);
                         write_summary(&mut text, name, &labels, times);

@@ -7,7 +7,6 @@ mod exposition;
 mod shard_metrics;
 mod table;
 mod times;
-mod turns;
 
 pub use counter::Counter;
 pub use exposition::{CONTENT_TYPE, exposition};
@@ -17,4 +16,3 @@ pub use shard_metrics::{
 };
 pub use table::{Kind, METRICS, Metric};
 pub use times::Times;
-pub use turns::TurnTimes;

@@ -2,7 +2,6 @@ use std::cell::Cell;
 
 use super::counter::Counter;
 use super::times::Times;
-use super::turns::TurnTimes;
 
 /// What reading ended segments again has come to since the start.
 #[derive(Clone, Default, Debug)]
@@ -198,7 +197,8 @@ pub struct ShardMetrics {
 pub struct ShardSnapshot {
     pub shard: u16,
     pub metrics: ShardMetrics,
-    pub turns: TurnTimes,
+    /// How long its tasks held the core, each time one of them ran: nothing else runs meanwhile.
+    pub turns: Times,
     pub partitions: u64,
     /// The broker takes connections; on the shard that does.
     pub is_serving: bool,

@@ -25,7 +25,6 @@ impl Kind {
 /// One value of one series.
 pub enum Value<'a> {
     Count(u64),
-    Seconds(f64),
     Times(&'a Times),
 }
 
@@ -184,14 +183,8 @@ pub const METRICS: &[Metric] = &[
         label: None,
         unit: "seconds",
         meaning: "How long tasks held this shard's core, each time one ran",
-        series: |snapshot, _, take| one(Value::Times(&snapshot.turns.turns), take),
+        series: |snapshot, _, take| one(Value::Times(&snapshot.turns), take),
     },
-    gauge!(
-        "onrush_reactor_turn_longest_seconds",
-        "seconds",
-        "The longest of these turns since the start",
-        |snapshot| Value::Seconds(snapshot.turns.turns.longest().as_secs_f64())
-    ),
     counter!(
         "onrush_scrubbed_bytes_total",
         "bytes",

@@ -28,7 +28,7 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 
 use crate::base::{Monotonic, Position, ShardId, TimestampMs, Trouble};
-use crate::metrics::TurnTimes;
+use crate::metrics::Times;
 
 pub use send_queue::{SendQueue, SendSegment};
 pub use together::{Doing, all};
@@ -37,7 +37,7 @@ pub use trials::{Crossing, Mistake};
 /// Which share of the core a task runs under.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lane {
-    /// Commit windows: what every producer of the shard waits for. Gives way as rarely as the background does.
+    /// Commit windows: what every producer of the shard waits for. Gives way more rarely than other tasks.
     Commit,
     /// Connections, mailboxes: what a client waits for.
     Data,
@@ -158,8 +158,8 @@ pub trait Runtime: Clone + 'static {
     fn adopt_file(&self, shared: <Self::File as File>::Shared) -> Self::File;
 
     /// How long this shard's tasks held the core; where nothing measures it, nothing.
-    fn turn_times(&self) -> TurnTimes {
-        TurnTimes::default()
+    fn turn_times(&self) -> Times {
+        Times::default()
     }
 
     /// Tells the simulation how far a test has come; nothing elsewhere.

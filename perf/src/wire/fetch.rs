@@ -114,14 +114,7 @@ pub fn read_answer<'a>(
     let _throttle_time_ms = reader.i32()?;
     let (error_code, session_id) = (reader.i16()?, reader.i32()?);
     for _ in 0..reader.compact_length()?.ok_or(Malformed)? {
-        match topic {
-            TopicReference::Name(_) => {
-                reader.compact_bytes()?;
-            }
-            TopicReference::Id(_) => {
-                reader.take(16)?;
-            }
-        }
+        topic.skip(&mut reader)?;
         for _ in 0..reader.compact_length()?.ok_or(Malformed)? {
             let (partition, error_code, high_watermark) = (reader.i32()?, reader.i16()?, reader.i64()?);
             let (_last_stable_offset, log_start_offset) = (reader.i64()?, reader.i64()?);

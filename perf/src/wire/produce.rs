@@ -23,6 +23,14 @@ impl TopicReference {
             TopicReference::Id(id) => out.extend_from_slice(id),
         }
     }
+
+    /// Reads past the name or id of a topic in an answer to requests that name topics as this one is named.
+    pub fn skip(&self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
+        match self {
+            TopicReference::Name(_) => reader.compact_bytes().map(|_| ()),
+            TopicReference::Id(id) => reader.take(id.len()).map(|_| ()),
+        }
+    }
 }
 
 /// Everything of a Produce request that does not change from one request to the next.
@@ -108,14 +116,7 @@ pub fn read_answer(
     let correlation_id = reader.i32()?;
     reader.skip_tagged_fields()?;
     for _ in 0..reader.compact_length()?.ok_or(Malformed)? {
-        match topic {
-            TopicReference::Name(_) => {
-                reader.compact_bytes()?;
-            }
-            TopicReference::Id(_) => {
-                reader.take(16)?;
-            }
-        }
+        topic.skip(&mut reader)?;
         for _ in 0..reader.compact_length()?.ok_or(Malformed)? {
             let (partition, error_code, base_offset) = (reader.i32()?, reader.i16()?, reader.i64()?);
             let (_log_append_time, _log_start_offset) = (reader.i64()?, reader.i64()?);

@@ -45,21 +45,21 @@ keys! {
         "Ways to share out partitions in a consumer group, the default first.";
     "group.consumer.heartbeat.interval.ms", Int, "5000", AtLeast(1), ReadOnly, Served,
         "How often a member of a consumer group reports.";
-    "group.consumer.max.assignment.interval.ms", Int, "15000", AtLeast(0), ReadOnly, Ignored,
+    "group.consumer.max.assignment.interval.ms", Int, "15000", AtLeast(0), ReadOnly, Served,
         "Most a consumer group's pause between assignments may be set to.";
-    "group.consumer.max.heartbeat.interval.ms", Int, "15000", AtLeast(1), ReadOnly, Ignored,
+    "group.consumer.max.heartbeat.interval.ms", Int, "15000", AtLeast(1), ReadOnly, Served,
         "Most a consumer group's heartbeat interval may be set to.";
-    "group.consumer.max.session.timeout.ms", Int, "60000", AtLeast(1), ReadOnly, Ignored,
+    "group.consumer.max.session.timeout.ms", Int, "60000", AtLeast(1), ReadOnly, Served,
         "Most a consumer group's session timeout may be set to.";
     "group.consumer.max.size", Int, "2147483647", AtLeast(1), ReadOnly, Served,
         "Most members of a consumer group.";
-    "group.consumer.migration.policy", String, "disabled", OneOfAnyCase(&["DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"]), ReadOnly, Served,
-        "Which way a live group may change between classic and consumer.";
-    "group.consumer.min.assignment.interval.ms", Int, "0", AtLeast(0), ReadOnly, Ignored,
+    "group.consumer.migration.policy", String, "bidirectional", OneOfAnyCase(&["DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"]), ReadOnly, Ignored,
+        "Which way a group with members may change between classic and consumer; here it does not change.";
+    "group.consumer.min.assignment.interval.ms", Int, "0", AtLeast(0), ReadOnly, Served,
         "Least a consumer group's pause between assignments may be set to.";
-    "group.consumer.min.heartbeat.interval.ms", Int, "5000", AtLeast(1), ReadOnly, Ignored,
+    "group.consumer.min.heartbeat.interval.ms", Int, "5000", AtLeast(1), ReadOnly, Served,
         "Least a consumer group's heartbeat interval may be set to.";
-    "group.consumer.min.session.timeout.ms", Int, "45000", AtLeast(1), ReadOnly, Ignored,
+    "group.consumer.min.session.timeout.ms", Int, "45000", AtLeast(1), ReadOnly, Served,
         "Least a consumer group's session timeout may be set to.";
     "group.consumer.regex.refresh.interval.ms", Int, "600000", AtLeast(10_000), ReadOnly, Served,
         "How often the topics of subscribed patterns are looked up.";

@@ -46,7 +46,7 @@ use self::tasks::Tasks;
 use self::timers::Timers;
 use self::witness::Witness;
 use crate::base::{Monotonic, ShardId, TimestampMs, Trouble};
-use crate::metrics::TurnTimes;
+use crate::metrics::Times;
 use crate::runtime::together::sync_each;
 use crate::runtime::{DiskSpace, File, FolderEntry, Lane, Open, Runtime};
 
@@ -239,7 +239,7 @@ impl Runtime for GlommioRuntime {
         witness::take(folder, shard)
     }
 
-    fn turn_times(&self) -> TurnTimes {
+    fn turn_times(&self) -> Times {
         self.0.tasks.times()
     }
 

@@ -161,10 +161,9 @@ impl Ring {
             if unsafe { self.ring.borrow_mut().submission().push(entry) }.is_ok() {
                 return;
             }
-            // Full. The kernel takes all of it, or first wants to be rid of what has ended.
-            if self.submit().is_err() {
-                self.take_ended();
-            }
+            // Full. The kernel takes all of it, unless it wants to be rid of what has ended before.
+            self.hand_over();
+            self.take_ended();
         }
     }
 
@@ -184,9 +183,13 @@ impl Ring {
             !queue.is_empty() || queue.taskrun() || queue.cq_overflow()
         };
         if is_due {
-            self.submit().unwrap_or_else(|error| panic!("hand requests to the ring: {error}"));
+            self.hand_over();
         }
         self.take_ended();
+    }
+
+    fn hand_over(&self) {
+        self.submit().unwrap_or_else(|error| panic!("hand requests to the ring: {error}"));
     }
 
     /// As `look`, but sleeps until a request ends, for `timeout` at most.

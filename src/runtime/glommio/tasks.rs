@@ -16,7 +16,7 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::system_calls;
-use crate::metrics::TurnTimes;
+use crate::metrics::Times;
 use crate::runtime::Lane;
 
 /// How long a round of all tasks of the data lane is to take, so that the reactor looks again: each runs for its share of it
@@ -49,7 +49,7 @@ struct Home {
     lane: Cell<Lane>,
     /// When it began to.
     turn_began_ns: Cell<u64>,
-    times: OnceCell<TurnTimes>,
+    times: OnceCell<Times>,
 }
 
 /// What one shard has of its tasks.
@@ -119,7 +119,7 @@ impl Home {
         if task.lane == Lane::Background {
             self.background_due_ns.set(now_ns + DATA_SHARE * ran_ns);
         }
-        self.times.get_or_init(TurnTimes::default).turns.record_ns(ran_ns);
+        self.times.get_or_init(Times::default).record_ns(ran_ns);
         if polled.is_ready() {
             self.forget(task);
         }
@@ -269,7 +269,7 @@ impl Tasks {
     }
 
     /// How long each turn of a task of this thread has been.
-    pub(super) fn times(&self) -> TurnTimes {
+    pub(super) fn times(&self) -> Times {
         HOME.with(|home| home.times.get().cloned().unwrap_or_default())
     }
 

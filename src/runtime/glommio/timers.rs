@@ -1,6 +1,6 @@
 //! All deadlines of one shard, of which the reactor asks for the first.
 //!
-//! Waking a sleeping core costs some 40 µs, so deadlines are rounded up to whole ticks and share their wake-ups.
+//! Waking a sleeping core is dear, so deadlines are rounded up to whole ticks and share their wake-ups.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -285,7 +285,7 @@ fn order<R: Runtime>(
 /// cost more: it travels in the memory of its request.
 fn for_another_core(batch: CheckedBatch) -> CheckedBatch {
     match batch.bytes.len() {
-        0..COPIED_BYTES_MAX => CheckedBatch { bytes: Bytes::copy_from_slice(&batch.bytes), ..batch },
+        0..=COPIED_BYTES_MAX => CheckedBatch { bytes: Bytes::copy_from_slice(&batch.bytes), ..batch },
         _ => batch,
     }
 }
