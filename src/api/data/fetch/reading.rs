@@ -12,10 +12,6 @@ use crate::protocol::{AbortedTransaction, ErrorCode, query_code};
 use crate::runtime::{Runtime, SendSegment};
 use crate::shard::{QueryRefusal, Read, ReadOrder, SharedRead, WatchOrder};
 
-/// Below this a partition's own limit may be smaller than one batch, and then the order of the request decides who is
-/// served; so the shards are asked one after the other.
-const PARALLEL_PARTITION_BYTES_MIN: u64 = 64 * 1024;
-
 /// One partition of a Fetch.
 pub struct Asked {
     pub partition: Result<TopicPartition, ErrorCode>,
@@ -71,36 +67,29 @@ pub struct Collected<F> {
     pub has_refusal: bool,
 }
 
-/// Reads every partition of `asked`, at most `bytes_max` in all, but the first batch found whole (KIP-74).
+/// Reads every partition of `asked`, at most `bytes_max` in all, but the first batch found whole (KIP-74). Who comes first in the
+/// request is served first: as if they were read one after the other.
+///
+/// All owners are asked together, each as if it were the only one. What then is more than those before have left over is asked
+/// for again, with what they have left.
 pub async fn read_all<R: Runtime>(
     context: &Rc<RequestContext<R>>,
     asked: &[Asked],
     bytes_max: u64,
 ) -> Collected<R::File> {
     let mut results: Vec<Option<PartitionResult<R::File>>> = asked.iter().map(|_| None).collect();
-    let wanted: u64 = asked.iter().map(Asked::bytes_max).sum();
-    let roomy =
-        wanted <= bytes_max && asked.iter().all(|asked| asked.bytes_max() >= PARALLEL_PARTITION_BYTES_MIN);
-    let mut left_bytes = bytes_max;
-    let mut whole_first = true;
-    for run in runs(context, asked, roomy) {
-        let waits: Vec<_> = run
-            .into_iter()
-            .map(|(owner, places)| {
-                let orders: Vec<ReadOrder> =
-                    places.iter().filter_map(|place| order_of(&asked[*place])).collect();
-                (places, read_on(context, owner, orders, left_bytes, whole_first))
-            })
-            .collect();
-        for (places, wait) in waits {
-            for (place, result) in places.into_iter().zip(wait.await) {
-                let result = result.and_then(|read| asked[place].check_limit(read));
-                let bytes = result.as_ref().map_or(0, |read| read.bytes);
-                left_bytes = left_bytes.saturating_sub(bytes);
-                whole_first &= bytes == 0;
-                results[place] = Some(result);
-            }
+    let mut share = Share { left_bytes: bytes_max, whole_first: true };
+    let mut places: Vec<usize> = (0..asked.len()).filter(|place| asked[*place].partition.is_ok()).collect();
+    while !places.is_empty() {
+        let read = read_together(context, asked, &places, share).await;
+        let mut served = 0;
+        for (place, result) in places.iter().zip(read) {
+            let asked = &asked[*place];
+            let Some(result) = share.take(asked, result) else { break };
+            results[*place] = Some(result.and_then(|read| asked.check_limit(read)));
+            served += 1;
         }
+        places.drain(..served);
     }
     let unresolved = |asked: &Asked| match asked.partition {
         Err(code) => Refusal::Unknown(code),
@@ -117,27 +106,56 @@ pub async fn read_all<R: Runtime>(
     Collected { results, bytes, has_refusal }
 }
 
-/// Places of `asked` by owner, in runs that are read one after the other; the owners of one run are asked together.
-fn runs<R: Runtime>(
-    context: &RequestContext<R>,
-    asked: &[Asked],
-    roomy: bool,
-) -> Vec<Vec<(ShardId, Vec<usize>)>> {
-    let mut runs: Vec<Vec<(ShardId, Vec<usize>)>> = Vec::new();
-    let mut of_owner: Map<ShardId, Vec<usize>> = Map::default();
-    for (place, asked) in asked.iter().enumerate() {
-        let Ok(partition) = asked.partition else { continue };
-        let owner = context.owner_of(partition);
-        match runs.last_mut() {
-            _ if roomy => of_owner.entry(owner).or_default().push(place),
-            Some(last) if last[0].0 == owner => last[0].1.push(place),
-            _ => runs.push(vec![(owner, vec![place])]),
+/// What those who come first leave to those behind.
+#[derive(Clone, Copy)]
+struct Share {
+    left_bytes: u64,
+    /// Nobody has got anything yet: the first batch found is given whole.
+    whole_first: bool,
+}
+
+impl Share {
+    /// What a partition gave that was read with this share or a larger one; `None`: with this one it would have given something else.
+    fn take<F>(&mut self, asked: &Asked, result: PartitionResult<F>) -> Option<PartitionResult<F>> {
+        let Ok(mut read) = result else { return Some(result) };
+        let is_over = self.left_bytes == 0 && !self.whole_first;
+        if is_over && read.plan.diverging.is_none() {
+            let committed = asked.request.isolation == IsolationLevel::ReadCommitted;
+            read.aborted = committed.then(Vec::new);
+            read.records.clear();
+            read.bytes = 0;
+        } else if !self.whole_first && read.bytes > asked.bytes_max().min(self.left_bytes) {
+            return None;
         }
+        self.left_bytes = self.left_bytes.saturating_sub(read.bytes);
+        self.whole_first &= read.bytes == 0;
+        Some(Ok(read))
     }
-    if !of_owner.is_empty() {
-        runs.push(of_owner.into_iter().collect());
+}
+
+/// What is found at these places of `asked`, in their order, with the same share for each owner.
+async fn read_together<R: Runtime>(
+    context: &Rc<RequestContext<R>>,
+    asked: &[Asked],
+    places: &[usize],
+    share: Share,
+) -> Vec<PartitionResult<R::File>> {
+    let mut of_owner: Map<ShardId, Vec<ReadOrder>> = Map::default();
+    let mut owners = Vec::with_capacity(places.len());
+    for order in places.iter().filter_map(|place| order_of(&asked[*place])) {
+        let owner = context.owner_of(order.partition);
+        of_owner.entry(owner).or_default().push(order);
+        owners.push(owner);
     }
-    runs
+    let begin = |(owner, orders)| (owner, read_on(context, owner, orders, share));
+    // All begin before the first is waited for.
+    let readings: Vec<(ShardId, Reading<R>)> = of_owner.into_iter().map(begin).collect();
+    let mut read = Map::default();
+    for (owner, reading) in readings {
+        read.insert(owner, reading.await.into_iter());
+    }
+    let next = |owner: ShardId| read.get_mut(&owner).and_then(Iterator::next);
+    owners.into_iter().map(next).map(|result| result.expect("each order has a result")).collect()
 }
 
 fn order_of(asked: &Asked) -> Option<ReadOrder> {
@@ -153,8 +171,7 @@ fn read_on<R: Runtime>(
     context: &Rc<RequestContext<R>>,
     owner: ShardId,
     orders: Vec<ReadOrder>,
-    bytes_max: u64,
-    whole_first: bool,
+    Share { left_bytes: bytes_max, whole_first }: Share,
 ) -> Reading<R> {
     let count = orders.len();
     let shard = context.shard().clone();
