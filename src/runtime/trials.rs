@@ -6,6 +6,8 @@
 pub enum Crossing {
     /// A log has begun another segment.
     SegmentRolled,
+    /// One whose name only the journal has made durable.
+    RollJournaled,
     /// A commit window was made durable by the journal alone.
     WindowJournaled,
     /// A commit window was made durable by syncing the segments it was written to, because its shares were large.
@@ -19,6 +21,8 @@ pub enum Crossing {
     JournalRecycled,
     /// A start has written to segments what stood in a journal.
     JournalReplayed,
+    /// A start has made a segment anew whose name stood only in a journal.
+    SegmentMadeAnew,
     /// A start has found that all that stands in a journal is in its segments already.
     JournalWitnessed,
     /// A compacted segment is written and synced, and is about to take the place of others.
@@ -51,6 +55,8 @@ pub enum Mistake {
     FailedSyncForgotten,
     /// Witnesses outlive a power cut. Made by the simulated machine.
     WitnessOutlivesPower,
+    /// A segment is not made anew whose name a power cut has taken, though the journal has entries of it.
+    SegmentNotMadeAnew,
     /// The generations of a journal file's windows are not compared, so old ones behind the new end are taken for new.
     GenerationUnchecked,
 }

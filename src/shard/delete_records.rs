@@ -85,6 +85,6 @@ pub(super) async fn has_snapshot_from<R: Runtime>(
         // Under `onrush.durability=os`.
         log.sync().await?;
     }
-    log.write_producer_snapshot(end, &entries).await?;
+    log.write_producer_snapshot(end, entries).await?;
     Ok(true)
 }

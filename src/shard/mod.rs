@@ -30,6 +30,7 @@ mod request_memory;
 mod scrubbing;
 mod settings;
 mod signal;
+mod snapshots;
 mod topics;
 mod without_room;
 
@@ -69,6 +70,7 @@ use coordinators::GroupCoordinators;
 use disk_room::DiskRoom;
 use folder_use::FolderUse;
 use later_syncs::LaterSyncs;
+use snapshots::SnapshotsDue;
 
 /// The state of one core. Only tasks of this shard touch it; no borrow of it lives across an await.
 pub struct Shard<R: Runtime> {
@@ -95,7 +97,7 @@ pub struct Shard<R: Runtime> {
     replicas: RefCell<Map<TopicPartition, Rc<Replica<R>>>>,
     window: CommitWindow<R>,
     later_syncs: LaterSyncs<R>,
-    snapshot_turns: Rc<Budget>,
+    snapshots_due: SnapshotsDue<R>,
     disk_room: DiskRoom,
     open_files: OpenFiles<R>,
     /// A task syncs what keeps files open.
@@ -137,9 +139,6 @@ pub struct FolderCheckpoints {
     pub cleaned_ends: Map<(TopicName, PartitionIndex), Offset>,
 }
 
-/// Producer snapshots that are written at a time.
-const SNAPSHOTS_AT_A_TIME: u64 = 2;
-
 impl<R: Runtime> Shard<R> {
     /// A shard that knows nothing yet; `count`: how many the broker has.
     pub fn new(runtime: R, config: BrokerConfig, count: usize) -> Rc<Shard<R>> {
@@ -157,7 +156,7 @@ impl<R: Runtime> Shard<R> {
             replicas: RefCell::default(),
             window: CommitWindow::new(),
             later_syncs: LaterSyncs::new(),
-            snapshot_turns: Budget::new(SNAPSHOTS_AT_A_TIME),
+            snapshots_due: SnapshotsDue::new(),
             disk_room: DiskRoom::new(),
             journal: OnceCell::new(),
             file_system: OnceCell::new(),

@@ -11,7 +11,7 @@ use super::settings::{log_settings, producer_limits};
 use crate::base::{Offset, Trouble};
 use crate::partition::{AbortedTransaction, EpochStart, Partition, ProducerSnapshotEntry, RecoveredLog};
 use crate::record::{Batch, EndMarker};
-use crate::runtime::{Lane, Runtime};
+use crate::runtime::Runtime;
 use crate::storage::{Log, OpenLog, OpenTrouble, ReplayStart, Replayed, format, together};
 
 /// Shortest time between two tries to open one partition.
@@ -170,35 +170,6 @@ impl<R: Runtime> Shard<R> {
             log_start_offset: checkpoints.log_starts.get(&key).copied().unwrap_or(Offset::ZERO),
             recovery_point: checkpoints.recovery_points.get(&key).copied().unwrap_or(Offset::ZERO),
         }
-    }
-
-    /// Writes the producer state of `replica` as it was at `offset`, behind everybody's back, few replicas at a time: when segments of
-    /// many end at once, appends do not wait for the disk behind all of them. A failure costs the next start some reading.
-    pub(super) fn save_snapshot(
-        self: &Rc<Self>,
-        replica: &Rc<Replica<R>>,
-        offset: Offset,
-        entries: &[ProducerSnapshotEntry],
-    ) {
-        let entries: Vec<_> = entries.iter().map(stored_entry).collect();
-        let (shard, replica) = (self.clone(), replica.clone());
-        self.runtime.spawn(Lane::Background, async move {
-            let _turn = shard.snapshot_turns.take(1).await;
-            // Logs that are being closed get theirs there.
-            let Some(_upkeep) = shard.begin_upkeep() else { return };
-            let Some(_in_use) = replica.folder_use.begin() else { return };
-            let Some(log) = replica.log.get() else { return };
-            // Under `onrush.durability=os` no window has synced it.
-            let synced = if log.durable_end_offset() < offset { log.sync().await.map(drop) } else { Ok(()) };
-            let written = match synced {
-                Ok(()) => log.write_producer_snapshot(offset, &entries).await,
-                failed => failed,
-            };
-            if let Err(trouble) = written {
-                tracing::warn!(topic = %replica.topic_name, %trouble, "a producer snapshot is not written");
-                shard.mind_failed_sync(&trouble);
-            }
-        });
     }
 }
 

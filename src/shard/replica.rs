@@ -15,7 +15,7 @@ use crate::partition::{
 };
 use crate::record::{CheckedBatch, STAMP_BYTES, stamp};
 use crate::runtime::Runtime;
-use crate::storage::format::AbortedTransaction;
+use crate::storage::format::{AbortedTransaction, ProducerSnapshotEntry as StoredProducer};
 use crate::storage::{ClosedLog, Log, LogBatch};
 
 /// How far a replica's files have been opened.
@@ -65,6 +65,8 @@ pub struct Replica<R: Runtime> {
     bytes_since_snapshot: Cell<u64>,
     /// Producer state as it was when the log ended at that offset: written once the log is durable up to there.
     pub(super) snapshot: RefCell<Option<(Offset, Vec<ProducerSnapshotEntry>)>>,
+    /// The newest one that waits to be written.
+    pub(super) snapshot_due: RefCell<Option<(Offset, Vec<StoredProducer>)>>,
     /// Who wants the segment that is written to ended: the next window does it.
     pub(super) rolls: RefCell<Vec<Completer<bool>>>,
     /// Up to where the log was compacted since the start; `None`: not yet.
@@ -131,6 +133,7 @@ impl<R: Runtime> Replica<R> {
             purgatory: Purgatory::default(),
             bytes_since_snapshot: Cell::new(0),
             snapshot: RefCell::default(),
+            snapshot_due: RefCell::default(),
             rolls: RefCell::default(),
             clean_until: Cell::new(None),
             is_uncleanable: Cell::new(false),

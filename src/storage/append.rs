@@ -27,6 +27,13 @@ pub struct LogBatch {
     pub aborted: Option<AbortedTransaction>,
 }
 
+impl<R: Runtime> Placed<R> {
+    /// Whether they begin a segment.
+    pub fn begins(&self) -> bool {
+        self.begins
+    }
+}
+
 /// What an append has done.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Appended {
@@ -35,10 +42,11 @@ pub struct Appended {
     pub rolled: Vec<Offset>,
 }
 
-/// Batches that have their place in the newest segment, before they are written.
-pub struct Placed {
-    /// Base offset of the segment.
-    pub(super) segment: Offset,
+/// Batches that have their place in the newest segment, or all of them in the one that follows it, before they are written.
+pub struct Placed<R: Runtime> {
+    pub(super) segment: Rc<Segment<R>>,
+    /// The segment is to be begun with them.
+    pub(super) begins: bool,
     pub(super) position: Position,
     pub(super) bytes: u32,
     pub(super) buffers: Vec<Bytes>,
@@ -57,24 +65,42 @@ impl<R: Runtime> Log<R> {
     }
 
     fn has_new_names(&self) -> bool {
-        self.0.folder_is_dirty.get() || self.0.is_newborn.get()
+        self.0.new_names.is_any() || self.0.is_newborn.get()
     }
 
-    /// Says where `batches` go if they can be written and, by way of a journal, made durable without any new name: the
-    /// newest segment has room for them, and its name is durable. `None`: they are for `append` and `sync`. Writes nothing.
-    pub fn place(&self, batches: &[LogBatch]) -> Option<Placed> {
+    /// Says where `batches` go if they can be written and made durable by a journal alone: the newest segment has room for them,
+    /// or all of them belong into the next one, whose name a start would find in the journal. One such name at a time: what
+    /// a start misses is then above all segments that it finds, while segments that have left the log are below one.
+    /// `None`: they are for `append` and `sync`. Writes nothing.
+    pub fn place(&self, batches: &[LogBatch]) -> Option<Placed<R>> {
         if self.is_offline() || self.has_new_names() || self.0.is_ragged.get() {
             return None;
         }
-        let segment = self.active();
+        let active = self.active();
+        let (count, _) = self.run_for(&active, batches);
+        active.first_timestamp.get()?;
+        let first = batches.first().filter(|_| count == 0);
+        let begins = first.is_some();
+        let segment = match first {
+            Some(first) => self.next_placed(first.header.base_offset)?,
+            None => active,
+        };
         let position = Position(segment.bytes.get());
         let (count, bytes) = self.run_for(&segment, batches);
-        segment.first_timestamp.get()?;
         if count < batches.len() {
             return None;
         }
         let bytes = u32::try_from(bytes).ok()?;
-        Some(Placed { segment: segment.base_offset, position, bytes, buffers: buffers_of(batches) })
+        Some(Placed { segment, begins, position, bytes, buffers: buffers_of(batches) })
+    }
+
+    /// The segment that would follow the newest one; `None`: its name has to be synced.
+    fn next_placed(&self, base_offset: Offset) -> Option<Rc<Segment<R>>> {
+        let settings = self.settings();
+        // Where there are gaps, the segment before has to be synced, too: see `roll_at`.
+        let is_possible = !settings.gaps_allowed && !self.0.new_names.is_any_journaled();
+        let Inner { runtime, folder, .. } = &*self.0;
+        is_possible.then(|| Rc::new(Segment::new(runtime, folder.clone(), base_offset, &settings)))
     }
 
     /// How many of `batches`, from the first on, belong into the segment that is written to, and how many bytes they have: the next
@@ -97,12 +123,30 @@ impl<R: Runtime> Log<R> {
     }
 
     /// Writes `batches` where `place` has said; nothing may have been appended since. Otherwise as `append`.
-    pub async fn append_placed(&self, batches: &[LogBatch], placed: &Placed) -> Result<(), Trouble> {
-        let segment = self.active();
-        let end = (segment.base_offset, segment.bytes.get());
-        assert_eq!(end, (placed.segment, placed.position.0), "somebody else has appended");
-        let written = self.write_run(&segment, batches, &placed.buffers, &self.settings()).await;
-        written.inspect_err(|trouble| self.append_failed(trouble))
+    pub async fn append_placed(&self, batches: &[LogBatch], placed: &Placed<R>) -> Result<(), Trouble> {
+        let segment = &placed.segment;
+        let written = async {
+            if placed.begins {
+                self.begin_journaled(segment).await?;
+            }
+            let end = (self.active().base_offset, segment.bytes.get());
+            assert_eq!(end, (segment.base_offset, placed.position.0), "somebody else has appended");
+            self.write_run(segment, batches, &placed.buffers, &self.settings()).await
+        };
+        written.await.inspect_err(|trouble| self.append_failed(trouble))
+    }
+
+    /// Ends the newest segment and begins this one, as `roll_at`, but leaves it to the journal to make the name durable, and to
+    /// the next producer snapshot to write what the old one's indexes lack.
+    async fn begin_journaled(&self, segment: &Rc<Segment<R>>) -> Result<(), Trouble> {
+        let old = self.active();
+        self.enter(segment).await?;
+        self.0.new_names.note_journaled(segment.base_offset);
+        self.0.runtime.crossed(Crossing::SegmentRolled);
+        self.0.runtime.crossed(Crossing::RollJournaled);
+        old.end_indexes();
+        self.0.unsynced_indexes.borrow_mut().push(old);
+        Ok(())
     }
 
     /// Some of the bytes may be there, behind the last batch.
@@ -212,8 +256,9 @@ impl<R: Runtime> Log<R> {
     async fn roll_at(&self, base_offset: Offset) -> Result<Rc<Segment<R>>, Trouble> {
         let old = self.active();
         old.finish_indexes(&self.0.files).await?;
-        if self.settings().gaps_allowed {
-            // Where compaction leaves gaps, a start could not tell a batch that was lost before the next segment from one that was taken.
+        if self.settings().gaps_allowed || self.0.new_names.is_any_journaled() {
+            // Where compaction leaves gaps, a start could not tell a batch that was lost before the next segment from one that was
+            // taken. And once there is a later one, it would take a segment that it misses for one that has left the log.
             self.sync().await?;
             self.check_online("roll")?;
         }
@@ -223,23 +268,27 @@ impl<R: Runtime> Log<R> {
         Ok(next)
     }
 
-    /// Makes an empty segment the newest one. A file of that name can only be what a failed try has left.
+    /// Makes an empty segment the newest one; its name is durable with the next sync.
     pub(super) async fn begin_segment(&self, base_offset: Offset) -> Result<Rc<Segment<R>>, Trouble> {
-        let Inner { runtime, files, folder, .. } = &*self.0;
+        let Inner { runtime, folder, .. } = &*self.0;
         let segment = Rc::new(Segment::new(runtime, folder.clone(), base_offset, &self.settings()));
-        self.0.folder_is_dirty.set(true);
-        let file = files.open(&segment.path(FileKind::Log), Open::Replace).await?;
-        // A sync that began meanwhile has not seen the name.
-        self.0.folder_is_dirty.set(true);
-        files.put(&segment.log, file);
-        self.mark_dirty(&segment);
-        self.0.segments.borrow_mut().push_back(segment.clone());
-        self.0.marks.borrow_mut().add(Mark {
-            offset: base_offset,
-            segment: base_offset,
-            position: Position(0),
-        });
+        self.enter(&segment).await?;
+        self.0.new_names.note();
         Ok(segment)
+    }
+
+    /// Makes the file of an empty segment, and that the newest one. A file of that name can only be what a failed try has left.
+    /// A sync that began before this is done may not have seen the name: it is to be noted after it.
+    async fn enter(&self, segment: &Rc<Segment<R>>) -> Result<(), Trouble> {
+        let Inner { files, .. } = &*self.0;
+        let file = files.open(&segment.path(FileKind::Log), Open::Replace).await?;
+        files.put(&segment.log, file);
+        self.mark_dirty(segment);
+        self.0.segments.borrow_mut().push_back(segment.clone());
+        let base_offset = segment.base_offset;
+        let position = Position(0);
+        self.0.marks.borrow_mut().add(Mark { offset: base_offset, segment: base_offset, position });
+        Ok(())
     }
 
     /// Cuts what a write that found the disk full has left behind the last batch. Nothing where there was none. Never within a

@@ -48,7 +48,13 @@ pub async fn close_together<R: Runtime>(
         each(&mut all, async |closing| closing.name_snapshot().await).await;
         each(&mut all, async |closing| closing.sync_folder().await).await;
     } else {
-        each(&mut all, async |closing| closing.write().await.map(drop)).await;
+        each(&mut all, async |closing| {
+            let written = closing.write().await;
+            // Thousands of logs' would be too many to be open.
+            closing.files.clear();
+            written
+        })
+        .await;
         let logs: Vec<Log<R>> = all
             .iter()
             .filter(|closing| closing.is_to_be_written())
@@ -92,6 +98,8 @@ struct Closing<'a, R: Runtime> {
     producers: Vec<ProducerSnapshotEntry>,
     is_in_order: bool,
     has_new_snapshot: bool,
+    /// Those that were written and are not synced.
+    files: Vec<R::File>,
     /// No other snapshot is written meanwhile.
     _snapshot_turn: Option<TurnTaken<'a>>,
     outcome: Result<(), Trouble>,
@@ -106,6 +114,7 @@ impl<'a, R: Runtime> Closing<'a, R> {
             producers,
             is_in_order: log.0.is_in_order.get() && log.0.unsynced_indexes.borrow().is_empty(),
             has_new_snapshot: false,
+            files: Vec::new(),
             _snapshot_turn: None,
             outcome: Ok(()),
         }
@@ -120,27 +129,29 @@ impl<'a, R: Runtime> Closing<'a, R> {
         FileKind::ProducerSnapshot.path(self.log.folder(), self.end)
     }
 
-    /// Writes the indexes, and the snapshot to a file without its name yet; gives that file.
-    async fn write(&mut self) -> Result<Option<R::File>, Trouble> {
+    /// Writes the indexes, and the snapshot to a file without its name yet.
+    async fn write(&mut self) -> Result<(), Trouble> {
         let Inner { runtime, files, snapshot_turn, unsynced_indexes, .. } = &*self.log.0;
         self._snapshot_turn = Some(snapshot_turn.take().await);
         self.log.cut_what_had_no_room().await?;
         let active = self.log.active();
         active.finish_indexes(files).await?;
         unsynced_indexes.borrow_mut().push(active);
+        let indexes = self.log.write_ended_indexes().await?;
+        self.files = indexes.files;
         self.log.sync_aborted().await?;
         self.has_new_snapshot = self.log.newest_snapshot() != Some(self.end);
-        if !self.has_new_snapshot {
-            return Ok(None);
+        if self.has_new_snapshot {
+            let snapshot = encode_snapshot(&self.producers);
+            self.files.push(write_beside(runtime, &self.snapshot_path(), snapshot).await?);
         }
-        write_beside(runtime, &self.snapshot_path(), encode_snapshot(&self.producers)).await.map(Some)
+        Ok(())
     }
 
     async fn write_and_sync(&mut self) -> Result<(), Trouble> {
-        if let Some(snapshot) = self.write().await? {
-            snapshot.sync().await?;
-        }
-        self.log.sync_indexes().await?;
+        self.write().await?;
+        self.log.0.runtime.sync_together(&self.files, &[]).await?;
+        self.log.0.unsynced_indexes.take();
         self.log.sync().await?;
         // It may have been cut.
         self.log.active().log_file(&self.log.0.files, Open::Write).await?.sync().await
@@ -169,7 +180,7 @@ impl<R: Runtime> Log<R> {
     /// A sync of the file system has covered all of this log, names and indexes too.
     fn all_is_synced(&self) {
         self.0.unsynced_indexes.take();
-        self.0.folder_is_dirty.set(false);
+        self.0.new_names.all_are_durable();
         self.0.is_newborn.set(false);
         self.durable_up_to(self.0.synced_end_offset.get());
     }

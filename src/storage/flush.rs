@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::log::Log;
 use super::names::PARTITION_METADATA;
+use super::new_names::NamesSynced;
 use super::segment::Segment;
 use super::small_file::folder_of;
 use super::turns::TurnTaken;
@@ -17,7 +18,7 @@ struct LogSync<'a, R: Runtime> {
     /// Of each segment, when it began.
     bytes: Vec<u64>,
     end: Offset,
-    folder_is_dirty: bool,
+    names: Option<NamesSynced>,
     _turn: TurnTaken<'a>,
 }
 
@@ -73,7 +74,7 @@ async fn sync_parts<R: Runtime>(runtime: &R, syncs: &[LogSync<'_, R>]) -> Result
         for segment in &sync.segments {
             files.push(segment.log_file(&log.files, Open::Write).await?);
         }
-        if sync.folder_is_dirty {
+        if sync.names.is_some() {
             folders.push(&*log.folder);
         }
         if log.is_newborn.get() {
@@ -96,6 +97,7 @@ impl<R: Runtime> LogSync<'_, R> {
             }
         }
         if is_synced {
+            self.names.iter().for_each(|names| log.0.new_names.end_sync(names));
             log.0.is_newborn.set(false);
             log.0.synced_end_offset.set(self.end.max(log.0.synced_end_offset.get()));
             log.durable_up_to(self.end);
@@ -154,31 +156,7 @@ impl<R: Runtime> Log<R> {
             segment.is_dirty.set(false);
         }
         let bytes = segments.iter().map(|segment| segment.bytes.get()).collect();
-        let folder_is_dirty = self.0.folder_is_dirty.take();
-        Ok(LogSync { log: self, segments, bytes, end: self.log_end_offset(), folder_is_dirty, _turn: turn })
-    }
-
-    /// Makes the indexes of all segments that have ended outlive a power cut. Those that cannot be opened now are left to the next
-    /// call. After any other error the log is offline.
-    pub(super) async fn sync_indexes(&self) -> Result<(), Trouble> {
-        let _turn = self.0.index_sync_turn.take().await;
-        let finished = self.0.unsynced_indexes.take();
-        let mut outcome = Ok(());
-        for segment in finished {
-            match segment.sync_indexes(&self.0.files).await {
-                // It has left the log meanwhile.
-                Err(trouble) if trouble.is_not_found() => {}
-                Err(trouble) if trouble.is_shortage() && !trouble.is_of_sync() => {
-                    self.0.unsynced_indexes.borrow_mut().push(segment);
-                    outcome = Err(trouble);
-                }
-                Err(trouble) => {
-                    self.take_offline();
-                    return Err(trouble);
-                }
-                Ok(()) => {}
-            }
-        }
-        outcome
+        let names = self.0.new_names.begin_sync();
+        Ok(LogSync { log: self, segments, bytes, end: self.log_end_offset(), names, _turn: turn })
     }
 }

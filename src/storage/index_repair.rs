@@ -7,7 +7,7 @@ use super::scan::{ScanRules, Scanned, scan_segment};
 use super::segment::Segment;
 use super::sparse_index::IndexTrouble;
 use crate::base::{Offset, Trouble};
-use crate::runtime::Runtime;
+use crate::runtime::{File, Runtime};
 
 /// Makes the indexes of a segment that is no longer written to anew from its batches, when one is missing or cannot be
 /// right. Only the first of several readers does it. The newest segment's are left alone: its writer holds them.
@@ -46,7 +46,10 @@ pub(super) async fn rebuild_indexes<R: Runtime>(
     segment.rebuilds.set(rebuilt_before + 1);
     segment.write_indexes(files).await?;
     // A producer snapshot may say that they are.
-    segment.sync_indexes(files).await
+    for index in segment.write_and_open_indexes(files).await? {
+        index.sync().await?;
+    }
+    Ok(())
 }
 
 /// Loads the indexes of a segment, made anew when they must be.

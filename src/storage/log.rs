@@ -10,6 +10,7 @@ use super::format::PartitionMetadata;
 use super::journal::Journal;
 use super::marks::Marks;
 use super::names::{FileKind, PARTITION_METADATA};
+use super::new_names::NewNames;
 use super::open_files::OpenFiles;
 use super::segment::Segment;
 use super::settings::LogSettings;
@@ -52,7 +53,6 @@ pub(super) struct Inner<R: Runtime> {
     pub(super) dirty: RefCell<Vec<Rc<Segment<R>>>>,
     /// Finished segments whose indexes may not outlive a power cut.
     pub(super) unsynced_indexes: RefCell<Vec<Rc<Segment<R>>>>,
-    pub(super) index_sync_turn: Turns,
     /// Of transaction indexes, what is not written or not synced, and whose turn it is to do so.
     pub(super) aborted: RefCell<AbortedEntries<R>>,
     pub(super) aborted_turn: Turns,
@@ -63,8 +63,7 @@ pub(super) struct Inner<R: Runtime> {
     pub(super) names_turn: Turns,
     /// How often segments were replaced by compacted ones.
     pub(super) replacements: Cell<u64>,
-    /// The folder has names that may not outlive a power cut.
-    pub(super) folder_is_dirty: Cell<bool>,
+    pub(super) new_names: NewNames,
     /// Folder and `partition.metadata` are new and may not outlive a power cut.
     pub(super) is_newborn: Cell<bool>,
     /// It was opened as an orderly stop has left it, and nothing was written since.
@@ -130,14 +129,13 @@ impl<R: Runtime> Log<R> {
             snapshot_turn: Turns::default(),
             dirty: RefCell::new(Vec::new()),
             unsynced_indexes: RefCell::new(Vec::new()),
-            index_sync_turn: Turns::default(),
             aborted: RefCell::default(),
             aborted_turn: Turns::default(),
             has_aborted: Cell::new(false),
             sync_turn: Turns::default(),
             names_turn: Turns::default(),
             replacements: Cell::new(0),
-            folder_is_dirty: Cell::new(false),
+            new_names: NewNames::default(),
             is_newborn: Cell::new(false),
             is_in_order: Cell::new(false),
             is_ragged: Cell::new(false),

@@ -11,7 +11,7 @@ use super::sparse_index::{Floor, IndexTrouble, SparseIndex};
 use super::turns::Turns;
 use crate::base::{Monotonic, Offset, Position, TimestampMs, Trouble};
 use crate::record::BatchHeader;
-use crate::runtime::{File, FolderEntry, Open, Runtime};
+use crate::runtime::{FolderEntry, Open, Runtime};
 
 /// Positions in an index have 31 bits, relative offsets too.
 const POSITION_MAX: u64 = i32::MAX as u64;
@@ -240,19 +240,25 @@ impl<R: Runtime> Segment<R> {
         self.write_index(files, &self.times, FileKind::TimeIndex).await
     }
 
-    /// Writes the indexes of a segment that gets no more batches: the greatest timestamp is the time index's last entry.
-    pub(super) async fn finish_indexes(&self, files: &OpenFiles<R>) -> Result<(), Trouble> {
+    /// Ends the indexes of a segment that gets no more batches, in memory: the greatest timestamp is the time index's last entry.
+    pub(super) fn end_indexes(&self) {
         self.push_greatest();
+    }
+
+    /// The same, and writes them.
+    pub(super) async fn finish_indexes(&self, files: &OpenFiles<R>) -> Result<(), Trouble> {
+        self.end_indexes();
         self.write_indexes(files).await
     }
 
-    /// Makes the indexes outlive a power cut, of a segment that gets no more batches.
-    pub(super) async fn sync_indexes(&self, files: &OpenFiles<R>) -> Result<(), Trouble> {
+    /// Writes what waits of the indexes of a segment that gets no more batches, and gives their files, which are to be synced.
+    pub(super) async fn write_and_open_indexes(&self, files: &OpenFiles<R>) -> Result<[R::File; 2], Trouble> {
         if self.offsets.has_pending() || self.times.has_pending() {
             self.write_indexes(files).await?;
         }
-        self.index_file(files, &self.offsets, FileKind::OffsetIndex, Open::Write).await?.sync().await?;
-        self.index_file(files, &self.times, FileKind::TimeIndex, Open::Write).await?.sync().await
+        let offsets = self.index_file(files, &self.offsets, FileKind::OffsetIndex, Open::Write).await?;
+        let times = self.index_file(files, &self.times, FileKind::TimeIndex, Open::Write).await?;
+        Ok([offsets, times])
     }
 
     /// Where `offset` falls in the offset index, which must be loaded.

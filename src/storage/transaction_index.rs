@@ -137,7 +137,7 @@ impl<R: Runtime> Log<R> {
             (true, None) => Ok(()),
             (true, Some(_)) => {
                 // Were the name to come back, a later snapshot would say that what the file holds is true.
-                self.0.folder_is_dirty.set(true);
+                self.0.new_names.note();
                 remove_if_there(runtime, &path).await
             }
             // The same bytes may be there and not be durable.

@@ -156,7 +156,7 @@ struct WindowShare<R: Runtime> {
     /// Who wants the segment ended.
     rolls: Vec<Completer<bool>>,
     /// Where the batches go if the journal makes them durable; `None`: they are synced in their segments.
-    placed: Option<Placed>,
+    placed: Option<Placed<R>>,
 }
 
 impl<R: Runtime> WindowShare<R> {
@@ -173,7 +173,11 @@ impl<R: Runtime> WindowShare<R> {
     async fn write(&mut self) -> Result<(), Trouble> {
         let log = self.log();
         if let Some(placed) = &self.placed {
-            return log.append_placed(&self.batches, placed).await;
+            log.append_placed(&self.batches, placed).await?;
+            if placed.begins() {
+                self.replica.take_snapshot();
+            }
+            return Ok(());
         }
         let appended = log.append(&self.batches).await?;
         let rolled = match !self.rolls.is_empty() {

@@ -14,8 +14,10 @@
 //! - Positions of a log only grow while its batches are in the journal, so entries never overlap and may be
 //!   replayed again, in any order. Whoever takes positions back, or puts another file in the place of a
 //!   segment, drains the log first (`Log::drain`).
-//! - A folder's and a segment's name are durable before the first entry that names them. An entry whose
-//!   folder is gone, or is another topic's, or whose segment is gone, is of a log that nobody wants any more.
+//! - A folder's name is durable before the first entry that names it, and so is a segment's, but perhaps
+//!   that of a log's newest one: missing, and above all segments that are there, it is made anew. Any other
+//!   entry whose segment is gone, or whose folder is gone or is another topic's, is of something that nobody
+//!   wants any more; a segment never leaves the log before the name of a later one is durable.
 //! - What a window wrote to segments outlives the process, in the page cache, and who was told of the window
 //!   was told after that. So after a mere kill nothing is written to them again, but synced; the shard's
 //!   witness (`Runtime::begin_witness`), begun with the journal's generation, tells a mere kill from a power
@@ -100,7 +102,7 @@ impl<R: Runtime> Drop for JournalWindow<R> {
 /// What one log has in a commit window.
 pub struct Part<'a, R: Runtime> {
     pub log: &'a Log<R>,
-    pub placed: &'a Placed,
+    pub placed: &'a Placed<R>,
 }
 
 impl<R: Runtime> Part<'_, R> {
@@ -109,7 +111,7 @@ impl<R: Runtime> Part<'_, R> {
         Entry {
             topic_id: self.log.topic_id(),
             folder: folder.expect("a partition's folder is named after its topic"),
-            segment: self.placed.segment,
+            segment: self.placed.segment.base_offset,
             position: self.placed.position,
             bytes: self.placed.bytes,
         }

@@ -9,7 +9,7 @@ use super::SYNCED_SINGLY_MAX;
 use super::format::{self, BLOCK_BYTES, Damage, Entry};
 use super::units::make_void;
 use crate::base::{Map, Offset, Position, Set, ShardId, TimestampMs, TopicId, Trouble};
-use crate::runtime::{Crossing, File, Mistake, Open, Runtime};
+use crate::runtime::{Crossing, File, FolderEntry, Mistake, Open, Runtime};
 use crate::storage::format::PartitionMetadata;
 use crate::storage::names::{
     FileKind, PARTITION_METADATA, damaged_journal_file_name, parse_damaged_journal_file_name,
@@ -201,6 +201,15 @@ async fn read_unit<R: Runtime>(runtime: &R, path: &Path) -> Result<Option<(R::Fi
     Ok(Some((file, bytes)))
 }
 
+/// Base offset of the newest segment in a partition's folder.
+async fn newest_segment<R: Runtime>(runtime: &R, folder: &Path) -> Result<Option<Offset>, Trouble> {
+    let base_offset = |entry: FolderEntry| match FileKind::parse(&entry.name) {
+        Some((FileKind::Log, base_offset)) => Some(base_offset),
+        _ => None,
+    };
+    Ok(runtime.list_folder(folder).await?.into_iter().filter_map(base_offset).max())
+}
+
 /// One file of the journals that all of is written.
 struct WrittenUnit<'a> {
     path: &'a Path,
@@ -229,6 +238,8 @@ struct Replay<'a, R: Runtime> {
     topics: Map<String, Option<TopicId>>,
     /// Those to be synced, and those that are not there (`None`).
     segments: Map<(String, Offset), Option<R::File>>,
+    /// Folders in which an entry has begun a segment, since the last sync: its name may be in the journal alone.
+    new_names: Set<PathBuf>,
     done: ReplayedJournals,
 }
 
@@ -250,6 +261,7 @@ impl<'a, R: Runtime> Replay<'a, R> {
             first_unit: None,
             topics: Map::default(),
             segments: Map::default(),
+            new_names: Set::default(),
             done: ReplayedJournals::default(),
         }
     }
@@ -294,19 +306,8 @@ impl<'a, R: Runtime> Replay<'a, R> {
                 if self.folders.is_some_and(|folders| !folders.contains(entry.folder)) {
                     continue;
                 }
-                let Some(file) = self.segment_of(&entry).await? else {
-                    self.done.skipped += 1;
-                    continue;
-                };
-                if is_witnessed {
-                    self.done.witnessed += 1;
-                    continue;
-                }
-                match self.write(&file, &entry, unit.slice_ref(bytes)).await {
-                    Ok(()) => {
-                        self.done.entries += 1;
-                        self.done.bytes += bytes.len() as u64;
-                    }
+                match self.entry(&entry, unit.slice_ref(bytes), is_witnessed).await {
+                    Ok(()) => {}
                     Err(trouble) if trouble.is_disk_full() => {
                         has_room = false;
                         self.done.without_room.folders.insert(entry.folder.to_owned());
@@ -317,6 +318,25 @@ impl<'a, R: Runtime> Replay<'a, R> {
             self.runtime.yield_now().await;
         }
         Ok(UnitOutcome { has_room, is_damaged })
+    }
+
+    async fn entry(&mut self, entry: &Entry<'_>, bytes: Bytes, is_witnessed: bool) -> Result<(), Trouble> {
+        let Some(file) = self.segment_of(entry, is_witnessed).await? else {
+            self.done.skipped += 1;
+            return Ok(());
+        };
+        if entry.position == Position(0) {
+            self.new_names.insert(self.folder.join(entry.folder));
+        }
+        if is_witnessed {
+            self.done.witnessed += 1;
+            return Ok(());
+        }
+        let entry_bytes = bytes.len() as u64;
+        self.write(&file, entry, bytes).await?;
+        self.done.entries += 1;
+        self.done.bytes += entry_bytes;
+        Ok(())
     }
 
     /// Says once, at the start, what is damaged; of no use where only the rest is written.
@@ -342,8 +362,13 @@ impl<'a, R: Runtime> Replay<'a, R> {
         file.write_at(entry.position, &[bytes]).await
     }
 
-    /// The file that the entry is about; `None`: nobody wants it any more.
-    async fn segment_of(&mut self, entry: &Entry<'_>) -> Result<Option<R::File>, Trouble> {
+    /// The file that the entry is about; `None`: nobody wants it any more. Made anew if a power cut has taken the name of a
+    /// log's newest segment; after a mere kill it was not made yet, and nobody was told of the entry.
+    async fn segment_of(
+        &mut self,
+        entry: &Entry<'_>,
+        is_witnessed: bool,
+    ) -> Result<Option<R::File>, Trouble> {
         let is_same_topic = self.topic_of(entry.folder).await? == Some(entry.topic_id);
         if !is_same_topic && !self.runtime.makes(Mistake::TopicUnchecked) {
             return Ok(None);
@@ -355,10 +380,22 @@ impl<'a, R: Runtime> Replay<'a, R> {
         if self.segments.len() >= SEGMENTS_OPEN_MAX {
             self.sync_segments().await?;
         }
-        let path: PathBuf = FileKind::Log.path(&self.folder.join(entry.folder), entry.segment);
+        let folder = self.folder.join(entry.folder);
+        let path = FileKind::Log.path(&folder, entry.segment);
         let file = match self.runtime.open(&path, Open::Write).await {
             Ok(file) => Some(file),
-            Err(trouble) if trouble.is_not_found() => None,
+            Err(trouble) if trouble.is_not_found() => {
+                let newest = newest_segment(self.runtime, &folder).await?;
+                let is_lost = !is_witnessed && newest.is_some_and(|newest| newest < entry.segment);
+                let has_none = self.runtime.makes(Mistake::SegmentNotMadeAnew);
+                match is_lost && !has_none {
+                    true => {
+                        self.runtime.crossed(Crossing::SegmentMadeAnew);
+                        Some(self.runtime.open(&path, Open::Replace).await?)
+                    }
+                    false => None,
+                }
+            }
             Err(trouble) => return Err(trouble),
         };
         self.segments.insert(key, file.clone());
@@ -383,14 +420,16 @@ impl<'a, R: Runtime> Replay<'a, R> {
     /// of the file system until somebody was told.
     async fn sync_segments(&mut self) -> Result<(), Trouble> {
         let files: Vec<R::File> = std::mem::take(&mut self.segments).into_values().flatten().collect();
+        let folders = std::mem::take(&mut self.new_names);
+        let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
         let is_witnessed = !self.witnessed.is_empty();
         let is_faster = files.len() > SYNCED_SINGLY_MAX && !self.runtime.syncs_as_one(self.folder);
         if let Some(unit) = self.first_unit.as_ref().filter(|_| is_witnessed || is_faster) {
             unit.sync_file_system().await?;
             if !is_witnessed {
-                return Ok(());
+                return self.runtime.sync_together(&[], &folders).await;
             }
         }
-        self.runtime.sync_together(&files, &[]).await
+        self.runtime.sync_together(&files, &folders).await
     }
 }

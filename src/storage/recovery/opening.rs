@@ -88,7 +88,7 @@ impl<R: Runtime> LogOpening<'_, R> {
             let was_synced = !log.0.snapshots.borrow().is_empty() || self.known.recovery_point > Offset::ZERO;
             log.0.is_newborn.set(!was_synced);
             log.0.is_in_order.set(false);
-            log.0.folder_is_dirty.set(true);
+            log.0.new_names.note();
             log.sync().await?;
         }
         Ok(OpenedLog { repairs: self.repairs, ..opened })

@@ -69,7 +69,7 @@ async fn write_some(runtime: &SimRuntime, all: &mut [Written]) {
                 written.durable = written.log.sync().await.unwrap();
             }
             if dice.one_in(4) && written.durable > Offset::ZERO {
-                written.log.write_producer_snapshot(written.durable, &[]).await.unwrap();
+                written.log.write_producer_snapshot(written.durable, Vec::new()).await.unwrap();
             }
         }
     }

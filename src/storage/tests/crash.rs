@@ -31,7 +31,7 @@ async fn work(runtime: SimRuntime, log: Log<SimRuntime>, written: Rc<RefCell<Wri
         if !appended.rolled.is_empty() || dice.one_in(10) {
             let log = log.clone();
             runtime.spawn(Lane::Background, async move {
-                let _ = log.write_producer_snapshot(durable, &[]).await;
+                let _ = log.write_producer_snapshot(durable, Vec::new()).await;
             });
             // One snapshot is written at a time.
             runtime.sleep_until(runtime.now() + Duration::from_millis(20)).await;
@@ -198,7 +198,7 @@ fn a_start_after_a_kill_reads_only_what_follows_the_newest_snapshot() {
                 model.push(&batches);
                 if round == 60 {
                     snapshot_offset = log.sync().await.unwrap();
-                    log.write_producer_snapshot(snapshot_offset, &[]).await.unwrap();
+                    log.write_producer_snapshot(snapshot_offset, Vec::new()).await.unwrap();
                 }
             }
             log.sync().await.unwrap();
@@ -243,7 +243,7 @@ fn a_snapshot_after_a_start_comes_after_a_sync_of_the_indexes_that_the_start_has
     machine.kill();
     machine.run(&simulation, |runtime| async move {
         let log = open(&runtime, small(1), UNCLEAN).await.log;
-        log.write_producer_snapshot(log.durable_end_offset(), &[]).await.unwrap();
+        log.write_producer_snapshot(log.durable_end_offset(), Vec::new()).await.unwrap();
     });
     for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
         for segment in [0, 10] {

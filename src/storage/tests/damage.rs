@@ -22,7 +22,9 @@ pub(super) fn build(simulation: &Simulation, machine: &SimMachine, with_snapshot
         model.push(&batches);
         log.sync().await.unwrap();
         if with_snapshot {
-            log.write_producer_snapshot(log.segments().last().unwrap().base_offset, &[]).await.unwrap();
+            log.write_producer_snapshot(log.segments().last().unwrap().base_offset, Vec::new())
+                .await
+                .unwrap();
         }
         close_without_snapshot(&log).await;
         model
@@ -239,7 +241,7 @@ fn a_damaged_snapshot_is_passed_over_for_the_one_before() {
             log.append(&batches).await.unwrap();
             model.push(&batches);
             log.sync().await.unwrap();
-            log.write_producer_snapshot(model.end(), &[]).await.unwrap();
+            log.write_producer_snapshot(model.end(), Vec::new()).await.unwrap();
         }
         model
     });

@@ -59,7 +59,7 @@ fn a_retired_segment_whose_name_comes_back_makes_no_hole() {
         let log = create(&runtime, small(1)).await;
         log.append(&[batch(0, 10, 10, 0), batch(10, 10, 10, 0), batch(20, 10, 10, 0)]).await.unwrap();
         log.sync().await.unwrap();
-        log.write_producer_snapshot(Offset(30), &[]).await.unwrap();
+        log.write_producer_snapshot(Offset(30), Vec::new()).await.unwrap();
     });
     machine.run(&simulation, |runtime| async move {
         runtime.remove_file(&path(FileKind::Log, 10)).await.unwrap();

@@ -61,7 +61,7 @@ fn a_snapshot_says_that_the_indexes_are_synced() {
         let machine = simulation.machine("broker");
         machine.run(&simulation, |runtime| async move {
             let log = three_segments(&runtime).await;
-            log.write_producer_snapshot(Offset(7), &[]).await.unwrap();
+            log.write_producer_snapshot(Offset(7), Vec::new()).await.unwrap();
         });
         machine.crash();
         machine.run(&simulation, |runtime| async move {
@@ -89,7 +89,7 @@ fn what_a_start_has_replayed_is_written_anew_and_nothing_else_stays() {
             all.extend((opened.log_end_offset == Offset(8)).then_some(aborted(6, 7)));
             log.restore_aborted(start.replay_start_offset, &all).await.unwrap();
             log.sync().await.unwrap();
-            log.write_producer_snapshot(opened.log_end_offset, &[]).await.unwrap();
+            log.write_producer_snapshot(opened.log_end_offset, Vec::new()).await.unwrap();
             all
         });
         machine.crash();
@@ -106,8 +106,8 @@ fn an_index_that_cannot_be_right_has_its_segment_replayed() {
     let machine = simulation.machine("broker");
     machine.run(&simulation, |runtime| async move {
         let log = three_segments(&runtime).await;
-        log.write_producer_snapshot(Offset(4), &[]).await.unwrap();
-        log.write_producer_snapshot(Offset(7), &[]).await.unwrap();
+        log.write_producer_snapshot(Offset(4), Vec::new()).await.unwrap();
+        log.write_producer_snapshot(Offset(7), Vec::new()).await.unwrap();
         close(&log).await;
     });
     machine.disk().write(path(FileKind::TransactionIndex, 4), vec![0; AbortedTransaction::BYTES]);
@@ -133,7 +133,7 @@ fn entries_without_room_wait_for_it() {
         disk.set_capacity(disk.used_bytes() + bytes_of(&marker).len() as u64 + 3);
         log.append(&[marker]).await.unwrap();
         log.sync().await.unwrap();
-        assert!(log.write_producer_snapshot(Offset(2), &[]).await.unwrap_err().is_disk_full());
+        assert!(log.write_producer_snapshot(Offset(2), Vec::new()).await.unwrap_err().is_disk_full());
         assert!(!log.is_offline());
         disk.set_capacity(u64::MAX);
         log.append(&[abort(0, 2)]).await.unwrap();

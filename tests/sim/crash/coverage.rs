@@ -5,7 +5,7 @@ use onrush::runtime::Crossing;
 use onrush::runtime::sim::Simulation;
 
 /// What the engine counts, and what it is called.
-const CROSSINGS: [(Crossing, &str); 11] = [
+const CROSSINGS: [(Crossing, &str); 13] = [
     (Crossing::WindowJournaled, "journaled window"),
     (Crossing::WindowWrittenThrough, "write-through window"),
     (Crossing::WindowMixed, "mixed window"),
@@ -14,6 +14,8 @@ const CROSSINGS: [(Crossing, &str); 11] = [
     (Crossing::JournalReplayed, "journal replayed"),
     (Crossing::JournalWitnessed, "journal left alone after a kill"),
     (Crossing::SegmentRolled, "segment roll"),
+    (Crossing::RollJournaled, "journaled roll"),
+    (Crossing::SegmentMadeAnew, "segment made anew"),
     (Crossing::DiskFull, "disk full"),
     (Crossing::BackgroundSyncFailed, "failed background sync"),
     (Crossing::SwapEnded, "compaction swap"),

@@ -144,3 +144,8 @@ fn a_witness_that_outlives_the_power_is_found() {
 fn a_journal_whose_generations_are_not_compared_is_found() {
     is_found(Mistake::GenerationUnchecked, 5);
 }
+
+#[test]
+fn a_start_that_does_not_make_lost_segments_anew_is_found() {
+    is_found(Mistake::SegmentNotMadeAnew, 0);
+}
