@@ -10,9 +10,6 @@ use super::times::Times;
 
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-const QUANTILES: [(&str, f64); 5] =
-    [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99), ("0.999", 0.999), ("1", 1.0)];
-
 /// The metrics of all `shards`. `api_name`: what an API key is called.
 pub fn exposition(shards: &[ShardSnapshot], api_name: ApiName) -> String {
     let mut text = String::new();
@@ -29,8 +26,8 @@ pub fn exposition(shards: &[ShardSnapshot], api_name: ApiName) -> String {
                 match value {
                     Value::Count(count) => drop(writeln!(text, "{name}{{{labels}}} {count}")),
                     Value::Times(times) => {
-                        debug_assert_eq!(metric.kind, Kind::Summary);
-                        write_summary(&mut text, name, &labels, times);
+                        debug_assert_eq!(metric.kind, Kind::Histogram);
+                        write_histogram(&mut text, name, &labels, times);
                     }
                 }
             });
@@ -39,12 +36,11 @@ pub fn exposition(shards: &[ShardSnapshot], api_name: ApiName) -> String {
     text
 }
 
-/// A quantile of nothing is not a number, as the format has it.
-fn write_summary(text: &mut String, name: &str, labels: &str, times: &Times) {
-    for (label, share) in QUANTILES {
-        let seconds = times.quantile(share).map_or(f64::NAN, |time| time.as_secs_f64());
-        let _ = writeln!(text, "{name}{{{labels},quantile=\"{label}\"}} {seconds}");
+fn write_histogram(text: &mut String, name: &str, labels: &str, times: &Times) {
+    for (bound, count) in times.cumulative() {
+        let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{}\"}} {count}", bound.as_secs_f64());
     }
+    let _ = writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {}", times.count());
     let _ = writeln!(text, "{name}_sum{{{labels}}} {}", times.sum().as_secs_f64());
     let _ = writeln!(text, "{name}_count{{{labels}}} {}", times.count());
 }
@@ -76,7 +72,7 @@ mod tests {
                 family = help.split(' ').next().unwrap();
                 let kind = lines.next().and_then(|line| line.strip_prefix("# TYPE "));
                 let kind = kind.and_then(|line| line.strip_prefix(family)).expect("the type follows");
-                assert!([" counter", " gauge", " summary"].contains(&kind), "{kind}");
+                assert!([" counter", " gauge", " histogram"].contains(&kind), "{kind}");
                 assert!(!kind.ends_with("counter") || family.ends_with("_total"), "{family}");
                 continue;
             }
@@ -108,14 +104,16 @@ mod tests {
         assert!(!series.keys().any(|key| key.contains("api=\"Api1\"")));
         assert_eq!(series["onrush_commit_windows_total{shard=\"0\",way=\"os\"}"], 3.0);
         assert_eq!(series["onrush_received_bytes_total{shard=\"1\"}"], (1_u64 << 60) as f64);
-        let stage = |rest: &str, shard: u16, quantile: &str| {
-            format!("onrush_stage_seconds{rest}{{shard=\"{shard}\",stage=\"produce_append\"{quantile}}}")
+        let stage = |part: &str, shard: u16, le: &str| {
+            series[&format!("onrush_stage_seconds_{part}{{shard=\"{shard}\",stage=\"produce_append\"{le}}}")]
         };
-        assert_eq!(series[&stage("_count", 1, "")], 100.0);
-        assert!((series[&stage("_sum", 1, "")] - 5.05).abs() < 1e-9);
-        let p99 = series[&stage("", 1, ",quantile=\"0.99\"")];
-        assert!((0.099..=0.1).contains(&p99), "{p99}");
-        assert!(series[&stage("", 0, ",quantile=\"0.99\"")].is_nan());
+        assert_eq!(stage("count", 1, ""), 100.0);
+        assert!((stage("sum", 1, "") - 5.05).abs() < 1e-9);
+        let bounds = [("0.000001", 0.0), ("0.02", 20.0), ("0.05", 50.0), ("0.1", 100.0), ("+Inf", 100.0)];
+        for (bound, count) in bounds {
+            assert_eq!(stage("bucket", 1, &format!(",le=\"{bound}\"")), count, "{bound}");
+            assert_eq!(stage("bucket", 0, &format!(",le=\"{bound}\"")), 0.0, "{bound}");
+        }
     }
 
     #[test]
@@ -125,7 +123,8 @@ mod tests {
         let series = read_back(&exposition(&[snapshot], name));
         for metric in METRICS {
             let with_label = metric.label.map_or("\"".to_owned(), |label| format!("\",{label}=\""));
-            let begins = format!("{}{{shard=\"0{with_label}", metric.name);
+            let part = if metric.kind == Kind::Histogram { "_count" } else { "" };
+            let begins = format!("{}{part}{{shard=\"0{with_label}", metric.name);
             assert!(series.keys().any(|key| key.starts_with(&begins)), "{begins}");
         }
     }

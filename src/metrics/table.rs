@@ -8,8 +8,8 @@ use super::times::Times;
 pub enum Kind {
     Counter,
     Gauge,
-    /// With the quantiles 0.5, 0.9, 0.99, 0.999 and 1, `_sum` and `_count`, all since the start.
-    Summary,
+    /// `_bucket` with the label `le` (bounds of `Times`), `_sum` and `_count`.
+    Histogram,
 }
 
 impl Kind {
@@ -17,7 +17,7 @@ impl Kind {
         match self {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
-            Kind::Summary => "summary",
+            Kind::Histogram => "histogram",
         }
     }
 }
@@ -87,7 +87,7 @@ macro_rules! gauge {
 pub const METRICS: &[Metric] = &[
     Metric {
         name: "onrush_stage_seconds",
-        kind: Kind::Summary,
+        kind: Kind::Histogram,
         label: Some("stage"),
         unit: "seconds",
         meaning: "How long the parts of Produce and Fetch requests took",
@@ -98,7 +98,7 @@ pub const METRICS: &[Metric] = &[
     },
     Metric {
         name: "onrush_commit_window_seconds",
-        kind: Kind::Summary,
+        kind: Kind::Histogram,
         label: None,
         unit: "seconds",
         meaning: "How long commit windows took, from what is to be written to durable",
@@ -179,7 +179,7 @@ pub const METRICS: &[Metric] = &[
     }),
     Metric {
         name: "onrush_reactor_turn_seconds",
-        kind: Kind::Summary,
+        kind: Kind::Histogram,
         label: None,
         unit: "seconds",
         meaning: "How long tasks held this shard's core, each time one ran",

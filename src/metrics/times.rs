@@ -1,21 +1,32 @@
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-
-/// What is longer counts as that long in the percentiles, though not in the sum.
-const LONGEST_US: u64 = 60_000_000;
-/// Two figures: a percentile is at most 1 % above the truth.
-const SIGNIFICANT_FIGURES: u8 = 2;
 const NS_PER_US: u64 = 1_000;
 
-/// How long something took each time since the start: percentiles of 1 µs to 60 s, sum and longest. 10 KiB: 2,560 counts of
-/// 4 bytes each. What is shorter than 1 µs counts as 1 µs in the percentiles.
+/// Upper bounds of the buckets, inclusive, in steps of 1, 2 and 5 from 1 µs to 50 s; what is longer has one more bucket.
+pub const BOUNDS_NS: [u64; 24] = bounds();
+const BUCKETS: usize = BOUNDS_NS.len() + 1;
+
+const fn bounds() -> [u64; 24] {
+    let steps = [1, 2, 5];
+    let mut bounds = [0; 24];
+    let (mut decade, mut i) = (NS_PER_US, 0);
+    while i < bounds.len() {
+        bounds[i] = steps[i % steps.len()] * decade;
+        if i % steps.len() == steps.len() - 1 {
+            decade *= 10;
+        }
+        i += 1;
+    }
+    bounds
+}
+
+/// How long something took each time since the start, by bucket, and the sum. Two looks at different moments can be taken from
+/// each other, and shards can be added up, which percentiles cannot. 208 bytes.
 #[derive(Clone, Debug)]
 pub struct Times {
-    histogram: RefCell<Histogram<u32>>,
+    counts: [Cell<u64>; BUCKETS],
     sum_ns: Cell<u64>,
-    longest_ns: Cell<u64>,
 }
 
 impl Times {
@@ -25,39 +36,31 @@ impl Times {
     }
 
     pub fn record_ns(&self, took_ns: u64) {
-        self.histogram.borrow_mut().saturating_record((took_ns / NS_PER_US).max(1));
+        let bucket = &self.counts[BOUNDS_NS.partition_point(|bound_ns| *bound_ns < took_ns)];
+        bucket.set(bucket.get() + 1);
         self.sum_ns.set(self.sum_ns.get().saturating_add(took_ns));
-        self.longest_ns.set(self.longest_ns.get().max(took_ns));
     }
 
     pub fn count(&self) -> u64 {
-        self.histogram.borrow().len()
+        self.counts.iter().map(Cell::get).sum()
     }
 
     pub fn sum(&self) -> Duration {
         Duration::from_nanos(self.sum_ns.get())
     }
 
-    pub fn longest(&self) -> Duration {
-        Duration::from_nanos(self.longest_ns.get())
-    }
-
-    /// At or below which time a share of them lies, from 0 to 1; `None`: there are none.
-    pub fn quantile(&self, share: f64) -> Option<Duration> {
-        let histogram = self.histogram.borrow();
-        let us = (!histogram.is_empty()).then(|| histogram.value_at_quantile(share))?;
-        Some(Duration::from_micros(us).min(self.longest().max(Duration::from_micros(1))))
+    /// How many took as long as each of `BOUNDS_NS`, or less.
+    pub fn cumulative(&self) -> impl Iterator<Item = (Duration, u64)> {
+        BOUNDS_NS.iter().zip(&self.counts).scan(0, |at_most, (bound_ns, count)| {
+            *at_most += count.get();
+            Some((Duration::from_nanos(*bound_ns), *at_most))
+        })
     }
 }
 
 impl Default for Times {
     fn default() -> Times {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_US, SIGNIFICANT_FIGURES);
-        Times {
-            histogram: RefCell::new(histogram.expect("the bounds are in order")),
-            sum_ns: Cell::new(0),
-            longest_ns: Cell::new(0),
-        }
+        Times { counts: std::array::from_fn(|_| Cell::default()), sum_ns: Cell::default() }
     }
 }
 
@@ -66,32 +69,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_within_a_hundredth_and_the_sum_is_exact() {
+    fn the_bounds_go_from_a_microsecond_to_fifty_seconds() {
+        assert_eq!(BOUNDS_NS[..4], [1_000, 2_000, 5_000, 10_000]);
+        assert_eq!(BOUNDS_NS[BOUNDS_NS.len() - 1], 50_000_000_000);
+        assert!(BOUNDS_NS.is_sorted());
+    }
+
+    #[test]
+    fn a_time_counts_for_its_own_bound_and_all_above() {
         let times = Times::default();
-        assert_eq!((times.quantile(0.5), times.count()), (None, 0));
+        for took_ns in [0, 1_000, 1_001, 2_000, 50_000_000_000, 50_000_000_001, u64::MAX] {
+            times.record_ns(took_ns);
+        }
+        let cumulative: Vec<u64> = times.cumulative().map(|(_, count)| count).collect();
+        assert_eq!(cumulative[..3], [2, 4, 4]);
+        assert_eq!((cumulative[cumulative.len() - 1], times.count()), (5, 7));
+        assert_eq!(times.sum(), Duration::from_nanos(u64::MAX), "it does not wrap");
+    }
+
+    #[test]
+    fn the_sum_is_exact() {
+        let times = Times::default();
         (1..=1000).for_each(|ms| times.record(Duration::from_millis(ms)));
         assert_eq!((times.count(), times.sum()), (1000, Duration::from_millis(500_500)));
-        assert_eq!(times.longest(), Duration::from_secs(1));
-        for (share, true_ms) in [(0.5, 500), (0.99, 990), (1.0, 1000)] {
-            let found = times.quantile(share).unwrap();
-            let exact = Duration::from_millis(true_ms);
-            assert!(found >= exact && found <= exact + exact / 100, "{share}: {found:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_out_of_bounds_is_counted_at_the_bounds() {
-        let times = Times::default();
-        times.record(Duration::from_nanos(10));
-        assert_eq!(times.quantile(1.0), Some(Duration::from_micros(1)));
-        times.record(Duration::from_secs(3600));
-        assert!(times.quantile(1.0).unwrap() >= Duration::from_secs(60));
-        assert_eq!((times.count(), times.longest()), (2, Duration::from_secs(3600)));
-    }
-
-    #[test]
-    fn a_histogram_has_the_size_that_is_said() {
-        let times = Times::default();
-        assert_eq!(times.histogram.borrow().distinct_values() * size_of::<u32>(), 10 << 10);
+        let at_most = |bound| times.cumulative().find(|(known, _)| *known == bound).map(|(_, count)| count);
+        assert_eq!(at_most(Duration::from_millis(500)), Some(500));
     }
 }

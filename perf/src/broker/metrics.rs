@@ -10,10 +10,10 @@ use crate::wire::admin::Failure;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Labels that part one stage's histogram: their parts are added up.
-const PARTING_LABELS: [&str; 4] = ["le", "quantile", "shard", "core"];
+const PARTING_LABELS: [&str; 3] = ["le", "shard", "core"];
 const US_PER_SECOND: f64 = 1e6;
 
-/// Histograms and summaries of times (names that end in `_seconds`), by name and labels, over all shards.
+/// Histograms of times (names that end in `_seconds`), by name and labels, over all shards.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histograms {
     by_name: BTreeMap<String, Buckets>,
@@ -23,9 +23,6 @@ pub struct Histograms {
 struct Buckets {
     /// Upper bound in seconds and how many lie at or below it; the last bound is infinite.
     cumulative: Vec<(f64, f64)>,
-    /// Of a summary: share and seconds, of the broker's whole life and of the shard where it is greatest, since
-    /// percentiles can be neither taken from each other nor added.
-    quantiles: Vec<(f64, f64)>,
     sum_seconds: f64,
     count: f64,
 }
@@ -59,13 +56,8 @@ impl Histograms {
             let Ok(value) = value.parse::<f64>() else { continue };
             let (name, labels) = series.split_once('{').unwrap_or((series, ""));
             let labels = labels_of(labels.trim_end_matches('}'));
-            let number = |key: &str| {
-                let label = labels.iter().find(|(known, _)| *known == key);
-                label.and_then(|(_, value)| value.parse::<f64>().ok())
-            };
-            let (le, quantile) = (number("le"), number("quantile"));
-            let parted = if quantile.is_some() { Some((name, "quantile")) } else { name.rsplit_once('_') };
-            let Some((name, part)) = parted else { continue };
+            let le = labels.iter().find(|(key, _)| *key == "le").and_then(|(_, le)| le.parse::<f64>().ok());
+            let Some((name, part)) = name.rsplit_once('_') else { continue };
             if !name.ends_with("_seconds") {
                 continue;
             }
@@ -77,14 +69,10 @@ impl Histograms {
                 ("bucket", Some(le)) => buckets.add(le, value),
                 ("sum", None) => buckets.sum_seconds += value,
                 ("count", None) => buckets.count += value,
-                // A summary without samples has no number there.
-                ("quantile", None) if value.is_finite() => {
-                    buckets.add_quantile(quantile.unwrap_or_default(), value);
-                }
                 _ => {}
             }
         }
-        by_name.retain(|_, buckets| !buckets.cumulative.is_empty() || !buckets.quantiles.is_empty());
+        by_name.retain(|_, buckets| !buckets.cumulative.is_empty());
         Histograms { by_name }
     }
 
@@ -117,34 +105,32 @@ impl Buckets {
         }
     }
 
-    fn add_quantile(&mut self, share: f64, seconds: f64) {
-        match self.quantiles.iter_mut().find(|(known, _)| *known == share) {
-            Some((_, greatest)) => *greatest = greatest.max(seconds),
-            None => self.quantiles.push((share, seconds)),
-        }
-    }
-
     fn since(&self, earlier: &Buckets) -> Buckets {
         let before =
             |le: f64| earlier.cumulative.iter().find(|(known, _)| *known == le).map_or(0.0, |(_, n)| *n);
         Buckets {
             cumulative: self.cumulative.iter().map(|(le, count)| (*le, count - before(*le))).collect(),
-            quantiles: self.quantiles.clone(),
             sum_seconds: self.sum_seconds - earlier.sum_seconds,
             count: self.count - earlier.count,
         }
     }
 
-    /// A summary's own; of a histogram the upper bound of the bucket that it falls into; the highest finite one above
-    /// that. 0 when empty.
+    /// Within the bucket that the share falls into, as if its times lay there at equal distances (what Prometheus's
+    /// `histogram_quantile` does too); of the bucket without an upper bound, its lower one. 0 when empty.
     fn percentile(&self, share: f64) -> f64 {
-        if let Some((_, seconds)) = self.quantiles.iter().find(|(known, _)| *known == share) {
-            return *seconds;
+        let rank = self.count * share;
+        let (mut lower, mut below) = (0.0, 0.0);
+        for (le, count) in &self.cumulative {
+            if *count >= rank && *count > below {
+                return if le.is_finite() {
+                    lower + (le - lower) * (rank - below) / (count - below)
+                } else {
+                    lower
+                };
+            }
+            (lower, below) = (*le, *count);
         }
-        let rank = (self.count * share).ceil().max(1.0);
-        let reached = self.cumulative.iter().find(|(_, count)| *count >= rank).map(|(le, _)| *le);
-        let highest = self.cumulative.iter().map(|(le, _)| *le).rfind(|le| le.is_finite());
-        reached.filter(|le| le.is_finite()).or(highest).unwrap_or(0.0)
+        0.0
     }
 }
 
@@ -185,31 +171,25 @@ onrush_stage_seconds_count{stage=\"sync\",shard=\"1\"} 10
         assert_eq!(stages.len(), 1);
         let stage = &stages[0];
         assert_eq!((stage.name.as_str(), stage.count), ("onrush_stage_seconds stage=sync", 110));
-        assert_eq!((stage.p50_us.round(), stage.p99_us.round()), (1_000.0, 10_000.0));
+        assert_eq!(stage.p50_us.round(), (55.0_f64 / 60.0 * 1_000.0).round());
         assert!((stage.total_us - 497_000.0).abs() < 1.0);
     }
 
     #[test]
-    fn a_summary_counts_what_came_meanwhile_and_has_the_worst_shards_percentiles() {
-        let text = "onrush_stage_seconds{shard=\"0\",stage=\"append\",quantile=\"0.5\"} 0.001
-onrush_stage_seconds{shard=\"0\",stage=\"append\",quantile=\"0.99\"} 0.004
-onrush_stage_seconds_sum{shard=\"0\",stage=\"append\"} 1.5
-onrush_stage_seconds_count{shard=\"0\",stage=\"append\"} 1000
-onrush_stage_seconds{shard=\"1\",stage=\"append\",quantile=\"0.99\"} 0.007
-onrush_stage_seconds{shard=\"1\",stage=\"append\",quantile=\"0.999\"} NaN
-onrush_stage_seconds_sum{shard=\"1\",stage=\"append\"} 0.5
-onrush_stage_seconds_count{shard=\"1\",stage=\"append\"} 10
-";
-        let earlier = "onrush_stage_seconds{shard=\"0\",stage=\"append\",quantile=\"0.99\"} 0.1
-onrush_stage_seconds_sum{shard=\"0\",stage=\"append\"} 1
-onrush_stage_seconds_count{shard=\"0\",stage=\"append\"} 400
-";
-        let stages = Histograms::parse(text).since(&Histograms::parse(earlier));
-        assert_eq!(stages.len(), 1);
-        let stage = &stages[0];
-        assert_eq!((stage.name.as_str(), stage.count), ("onrush_stage_seconds stage=append", 610));
-        assert_eq!((stage.p50_us, stage.p99_us, stage.p99_9_us), (1_000.0, 7_000.0, 0.0));
-        assert_eq!(stage.total_us, 1_000_000.0);
+    fn a_percentile_lies_in_its_bucket_and_of_the_run_alone() {
+        let buckets = |counts: [u64; 4]| {
+            let bounds = ["0.001", "0.002", "0.005", "+Inf"];
+            let line = |(le, count): (&str, u64)| format!("turn_seconds_bucket{{le=\"{le}\"}} {count}\n");
+            let lines: String = bounds.into_iter().zip(counts).map(line).collect();
+            Histograms::parse(&format!("{lines}turn_seconds_count{{}} {}\n", counts[3]))
+        };
+        let percentiles = |before: [u64; 4], after: [u64; 4]| {
+            let stage = buckets(after).since(&buckets(before)).remove(0);
+            (stage.p50_us.round(), stage.p99_us.round())
+        };
+        assert_eq!(percentiles([0, 0, 0, 0], [0, 100, 100, 100]), (1_500.0, 1_990.0));
+        assert_eq!(percentiles([500, 500, 500, 500], [500, 600, 600, 600]), (1_500.0, 1_990.0));
+        assert_eq!(percentiles([0, 0, 0, 0], [60, 60, 60, 100]), (833.0, 5_000.0));
     }
 
     #[test]
