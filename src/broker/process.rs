@@ -20,7 +20,10 @@ pub fn serve(config: BrokerConfig) -> Result<(), String> {
     machine.remarks.iter().for_each(|remark| tracing::warn!("{remark}"));
     let usable = choose_cores(None).map_err(|trouble| trouble.to_string())?;
     let cores = shard_cores(&usable, &config)?;
-    let reactor = ReactorSettings { spin_before_park: Duration::from_micros(config.spin_before_park_us) };
+    let reactor = ReactorSettings {
+        spin_before_park: Duration::from_micros(config.spin_before_park_us),
+        stall_warn: (config.stall_warn_ms > 0).then(|| Duration::from_millis(config.stall_warn_ms)),
+    };
     let owners = cores.len() - usize::from(config.router_core.is_some());
     let owner_count = u16::try_from(owners).expect("shards are at most SHARDS_MAX");
     let http = http_listener(&config)?;

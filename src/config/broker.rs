@@ -36,6 +36,8 @@ pub struct BrokerConfig {
     /// Core that only accepts connections, none of `cores`; `None`: the first shard does that too.
     pub router_core: Option<usize>,
     pub spin_before_park_us: u64,
+    /// 0: nobody is warned.
+    pub stall_warn_ms: u64,
     /// Where the operator's HTTP is served; `None`: nowhere.
     pub http_listener: Option<SocketAddr>,
     /// Bytes for all shards together; `None`: `MEMORY_PER_SHARD_BYTES` for each.
@@ -159,6 +161,7 @@ impl BrokerConfig {
             cores,
             router_core,
             spin_before_park_us: u64::try_from(read.whole("onrush.spin.before.park.us")).unwrap_or(0),
+            stall_warn_ms: u64::try_from(read.whole("onrush.stall.warn.ms")).unwrap_or(0),
             http_listener: http_listener(&read)?,
             memory_bytes: usize::try_from(read.whole("onrush.memory")).ok(),
             socket_request_max_bytes: read.count("socket.request.max.bytes"),

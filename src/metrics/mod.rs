@@ -12,7 +12,7 @@ pub use counter::Counter;
 pub use exposition::{CONTENT_TYPE, exposition};
 pub use shard_metrics::{
     API_KEYS_MAX, CommitWindows, Produced, RequestCounts, ScrubCounters, ShardMetrics, ShardSnapshot, Stage,
-    StageTimes, WindowWay,
+    StageTimes, Turns, WindowWay,
 };
 pub use table::{Kind, METRICS, Metric};
 pub use times::Times;

@@ -192,13 +192,20 @@ pub struct ShardMetrics {
     pub scrub: ScrubCounters,
 }
 
+/// How long a shard's tasks held its core, each time one of them ran: nothing else runs meanwhile.
+#[derive(Clone, Default, Debug)]
+pub struct Turns {
+    pub times: Times,
+    /// Turns, and looks at sockets, files and timers, that took longer than `onrush.stall.warn.ms`.
+    pub stalls: Counter,
+}
+
 /// What one shard shows of itself at one moment.
 #[derive(Clone, Default, Debug)]
 pub struct ShardSnapshot {
     pub shard: u16,
     pub metrics: ShardMetrics,
-    /// How long its tasks held the core, each time one of them ran: nothing else runs meanwhile.
-    pub turns: Times,
+    pub turns: Turns,
     pub partitions: u64,
     /// The broker takes connections; on the shard that does.
     pub is_serving: bool,

@@ -183,8 +183,14 @@ pub const METRICS: &[Metric] = &[
         label: None,
         unit: "seconds",
         meaning: "How long tasks held this shard's core, each time one ran",
-        series: |snapshot, _, take| one(Value::Times(&snapshot.turns), take),
+        series: |snapshot, _, take| one(Value::Times(&snapshot.turns.times), take),
     },
+    counter!(
+        "onrush_reactor_stalls_total",
+        "turns",
+        "Turns, and looks at sockets, files and timers, that took longer than onrush.stall.warn.ms",
+        |snapshot| snapshot.turns.stalls.get()
+    ),
     counter!(
         "onrush_scrubbed_bytes_total",
         "bytes",

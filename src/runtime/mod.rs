@@ -28,7 +28,7 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 
 use crate::base::{Monotonic, Position, ShardId, TimestampMs, Trouble};
-use crate::metrics::Times;
+use crate::metrics::Turns;
 
 pub use send_queue::{SendQueue, SendSegment};
 pub use together::{Doing, all};
@@ -158,8 +158,8 @@ pub trait Runtime: Clone + 'static {
     fn adopt_file(&self, shared: <Self::File as File>::Shared) -> Self::File;
 
     /// How long this shard's tasks held the core; where nothing measures it, nothing.
-    fn turn_times(&self) -> Times {
-        Times::default()
+    fn turns(&self) -> Turns {
+        Turns::default()
     }
 
     /// Tells the simulation how far a test has come; nothing elsewhere.

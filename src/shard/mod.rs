@@ -195,7 +195,7 @@ impl<R: Runtime> Shard<R> {
         ShardSnapshot {
             shard: self.id.0,
             metrics: ShardMetrics::clone(&self.metrics),
-            turns: self.runtime.turn_times(),
+            turns: self.runtime.turns(),
             partitions: self.replicas.borrow().len() as u64,
             is_serving: self.serving.is_given(),
             is_stopping: self.stop.is_given(),

@@ -27,4 +27,6 @@ keys! {
         "Core that only accepts connections and hands them on to the shards, worth it above 4 cores; -1: the first shard does that too.";
     "onrush.spin.before.park.us", Int, "0", Between(0, 1000), ReadOnly, Served,
         "How long an idle core looks for more work before it sleeps.";
+    "onrush.stall.warn.ms", Long, "10", AtLeast(0), ReadOnly, Served,
+        "How long one piece of work may hold a core, and everything else on it up, before the log and a metric tell of it; 0: neither does.";
 }

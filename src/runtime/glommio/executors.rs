@@ -29,6 +29,8 @@ const GLOMMIO_MEMORY_BYTES: usize = 64 * 1024;
 pub struct ReactorSettings {
     /// How long an idle shard looks for work before it sleeps. Zero: it sleeps at once and costs nothing.
     pub spin_before_park: Duration,
+    /// A turn of a task that is longer is counted, and told of; none: no turn is.
+    pub stall_warn: Option<Duration>,
 }
 
 /// What the main thread waits for.
@@ -127,6 +129,9 @@ where
                 let blocking = BlockingPool::new(format!("shard-{shard}-disk"), affinity);
                 let runtime = GlommioRuntime::new(shard, blocking).expect("an eventfd is to be had");
                 let shard = runtime.0.clone();
+                if let Some(longest) = settings.stall_warn {
+                    shard.tasks.watch_for_stalls(longest);
+                }
                 let work = shard.tasks.start(Lane::Data, {
                     let shard = shard.clone();
                     async move {

@@ -18,6 +18,7 @@ mod random;
 mod reactor;
 mod ring;
 mod shared_sync;
+mod stalls;
 mod stream;
 mod system_calls;
 mod tasks;
@@ -46,7 +47,7 @@ use self::tasks::Tasks;
 use self::timers::Timers;
 use self::witness::Witness;
 use crate::base::{Monotonic, ShardId, TimestampMs, Trouble};
-use crate::metrics::Times;
+use crate::metrics::Turns;
 use crate::runtime::together::sync_each;
 use crate::runtime::{DiskSpace, File, FolderEntry, Lane, Open, Runtime};
 
@@ -239,8 +240,8 @@ impl Runtime for GlommioRuntime {
         witness::take(folder, shard)
     }
 
-    fn turn_times(&self) -> Times {
-        self.0.tasks.times()
+    fn turns(&self) -> Turns {
+        self.0.tasks.turns()
     }
 
     fn listen(&self, address: SocketAddr) -> Result<GlommioListener, Trouble> {

@@ -5,6 +5,7 @@
 //! that is woken from another thread is put into a line there, and the shard is woken when it sleeps; and the background
 //! lane gets its turns when data has nothing to do, or has had nineteen times as much.
 
+use std::any::type_name_of_val;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -14,9 +15,11 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
+use super::stalls::Stalls;
 use super::system_calls;
-use crate::metrics::Times;
+use crate::metrics::Turns;
 use crate::runtime::Lane;
 
 /// How long a round of all tasks of the data lane is to take, so that the reactor looks again: each runs for its share of it
@@ -30,6 +33,8 @@ const COMMIT_TURN_NS: u64 = 1_000_000;
 const BACKGROUND_TURN_NS: u64 = 200_000;
 /// How many times as long as the background the data lane may run when both have work.
 const DATA_SHARE: u64 = 19;
+/// What has run when a stall was none of a task.
+const LOOK: &str = "the look at the ring before it";
 
 thread_local! {
     static HOME: Home = const { Home::new() };
@@ -49,7 +54,10 @@ struct Home {
     lane: Cell<Lane>,
     /// When it began to.
     turn_began_ns: Cell<u64>,
-    times: OnceCell<Times>,
+    /// When the turn before it had ended, or the look at the ring began that came between.
+    free_since_ns: Cell<u64>,
+    stalls: Stalls,
+    turns: OnceCell<Turns>,
 }
 
 /// What one shard has of its tasks.
@@ -70,6 +78,8 @@ struct Bell {
 /// Wakes one task, from any thread. glommio counts its own wakers in an `i16`; of those each task here has one.
 struct TaskWaker {
     task: Waker,
+    /// The type of its future.
+    name: &'static str,
     lane: Lane,
     bell: Arc<Bell>,
     /// Woken, and not run since; for ever when it has ended. The shard's thread alone uses these two.
@@ -86,7 +96,9 @@ impl Home {
             background_due_ns: Cell::new(0),
             lane: Cell::new(Lane::Data),
             turn_began_ns: Cell::new(0),
-            times: OnceCell::new(),
+            free_since_ns: Cell::new(0),
+            stalls: Stalls::new(),
+            turns: OnceCell::new(),
         }
     }
 
@@ -113,17 +125,31 @@ impl Home {
         self.lane.set(task.lane);
         let began_ns = system_calls::monotonic_ns();
         self.turn_began_ns.set(began_ns);
+        let look_ns = began_ns.saturating_sub(self.free_since_ns.get());
+        if self.stalls.is_one(look_ns) {
+            self.note_stall(began_ns, look_ns, task.lane, LOOK);
+        }
         let polled = step();
         let now_ns = system_calls::monotonic_ns();
         let ran_ns = now_ns.saturating_sub(began_ns);
         if task.lane == Lane::Background {
             self.background_due_ns.set(now_ns + DATA_SHARE * ran_ns);
         }
-        self.times.get_or_init(Times::default).record_ns(ran_ns);
+        self.free_since_ns.set(now_ns);
+        self.turns.get_or_init(Turns::default).times.record_ns(ran_ns);
+        if self.stalls.is_one(ran_ns) {
+            self.note_stall(now_ns, ran_ns, task.lane, task.name);
+        }
         if polled.is_ready() {
             self.forget(task);
         }
         polled
+    }
+
+    #[cold]
+    fn note_stall(&self, now_ns: u64, took_ns: u64, lane: Lane, name: &str) {
+        self.turns.get_or_init(Turns::default).stalls.add(1);
+        self.stalls.tell(now_ns, took_ns, lane, name);
     }
 
     /// A task never runs again, though it may have been woken.
@@ -215,7 +241,8 @@ impl Tasks {
     /// Runs `future` in `lane`; what is given waits for its end.
     pub(super) fn start(&self, lane: Lane, future: impl Future<Output = ()> + 'static) -> glommio::Task<()> {
         HOME.with(|home| home.runnable.set(home.runnable.get() + 1));
-        glommio::spawn_local(under_own_waker(self.bell.clone(), lane, future))
+        let name = type_name_of_val(&future);
+        glommio::spawn_local(under_own_waker(self.bell.clone(), name, lane, future))
     }
 
     /// Gives way when the task has run for a turn: the reactor looks at sockets, files and timers, and what became ready
@@ -236,7 +263,10 @@ impl Tasks {
     /// to do.
     pub(super) fn begin_round(&self, now_ns: u64) {
         self.wake_those_in_line();
-        HOME.with(|home| home.let_background_run(now_ns));
+        HOME.with(|home| {
+            home.free_since_ns.set(now_ns);
+            home.let_background_run(now_ns);
+        });
     }
 
     /// Whether a task can run.
@@ -268,9 +298,17 @@ impl Tasks {
         self.bell.descriptor.as_fd()
     }
 
-    /// How long each turn of a task of this thread has been.
-    pub(super) fn times(&self) -> Times {
-        HOME.with(|home| home.times.get().cloned().unwrap_or_default())
+    /// What the turns of this thread's tasks have been.
+    pub(super) fn turns(&self) -> Turns {
+        HOME.with(|home| home.turns.get().cloned().unwrap_or_default())
+    }
+
+    /// From here on turns longer than `longest` are told of.
+    pub(super) fn watch_for_stalls(&self, longest: Duration) {
+        HOME.with(|home| {
+            home.free_since_ns.set(system_calls::monotonic_ns());
+            home.stalls.watch(longest);
+        });
     }
 
     /// The shard's work is over: the reactor stops.
@@ -283,7 +321,7 @@ impl Tasks {
     }
 }
 
-async fn under_own_waker(bell: Arc<Bell>, lane: Lane, future: impl Future<Output = ()>) {
+async fn under_own_waker(bell: Arc<Bell>, name: &'static str, lane: Lane, future: impl Future<Output = ()>) {
     let _guard = PanicEndsProcess;
     let mut future = pin!(future);
     let mut own: Option<(Arc<TaskWaker>, Waker)> = None;
@@ -291,6 +329,7 @@ async fn under_own_waker(bell: Arc<Bell>, lane: Lane, future: impl Future<Output
         let (task, waker) = own.get_or_insert_with(|| {
             let task = Arc::new(TaskWaker {
                 task: context.waker().clone(),
+                name,
                 lane,
                 bell: bell.clone(),
                 is_awake: AtomicBool::new(true),

@@ -328,6 +328,25 @@ fn more_requests_than_the_ring_has_room_for_all_end() {
 }
 
 #[test]
+fn a_turn_that_holds_the_core_for_too_long_is_counted() {
+    in_shards(vec![async |runtime: GlommioRuntime| {
+        let hold_core = async |runtime: &GlommioRuntime| {
+            let (ended, end) = mailbox(1);
+            runtime.spawn(Lane::Background, async move {
+                std::thread::sleep(Duration::from_millis(60));
+                ended.try_send(()).unwrap();
+            });
+            end.receive().await;
+        };
+        hold_core(&runtime).await;
+        assert_eq!(runtime.turns().stalls.get(), 0, "nobody watches");
+        runtime.0.tasks.watch_for_stalls(Duration::from_millis(50));
+        hold_core(&runtime).await;
+        assert!(runtime.turns().stalls.get() >= 1);
+    }]);
+}
+
+#[test]
 fn more_cores_than_there_are_is_refused() {
     let available = choose_cores(None).unwrap().len();
     assert_eq!(choose_cores(Some(1)).unwrap().len(), 1);
