@@ -16,7 +16,9 @@ use std::path::Path;
 use onrush::config::keys::broker_key;
 use onrush::config::{BrokerConfig, Settings, parse_properties};
 
-use documents::{README_LINES_MAX, complaints_about_brackets, dead_pointers, with_served_versions};
+use documents::{
+    README_LINES_MAX, complaints_about_brackets, dead_pointers, with_metrics, with_served_versions,
+};
 use rules::{complaints_about, complaints_about_layers, machine_paths};
 use source::Source;
 
@@ -116,6 +118,19 @@ fn the_readme_is_short_and_names_what_is_served() {
     }
     let lines = expected.lines().count();
     assert!(lines < README_LINES_MAX, "README.md has {lines} lines");
+}
+
+#[test]
+fn the_operators_document_lists_every_metric() {
+    let path = root().join("docs/OPERATING.md");
+    let found = fs::read_to_string(&path).expect("docs/OPERATING.md");
+    let expected = with_metrics(&found).expect("it has a place for the table");
+    if std::env::var_os("WRITE").is_some() {
+        fs::write(&path, &expected).expect("the file can be written");
+    } else {
+        let differs = "docs/OPERATING.md differs from src/metrics/table.rs: WRITE=1 cargo test --test tidy";
+        assert_eq!(found, expected, "{differs}");
+    }
 }
 
 #[test]

@@ -5,20 +5,20 @@
 use std::fmt::Write;
 
 use super::shard_metrics::ShardSnapshot;
-use super::table::{ApiName, Kind, METRICS, Value};
+use super::table::{Kind, METRICS, Names, Value};
 use super::times::Times;
 
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The metrics of all `shards`. `api_name`: what an API key is called.
-pub fn exposition(shards: &[ShardSnapshot], api_name: ApiName) -> String {
+/// The metrics of all `shards`.
+pub fn exposition(shards: &[ShardSnapshot], names: Names) -> String {
     let mut text = String::new();
     for metric in METRICS {
         let (name, kind) = (metric.name, metric.kind.name());
         // A String takes all that is written to it.
         let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", escaped_help(metric.meaning));
         for snapshot in shards {
-            (metric.series)(snapshot, api_name, &mut |label_value, value| {
+            (metric.series)(snapshot, names, &mut |label_value, value| {
                 let mut labels = format!("shard=\"{}\"", snapshot.shard);
                 if let Some(label) = metric.label {
                     let _ = write!(labels, ",{label}=\"{}\"", escaped_value(label_value));
@@ -84,9 +84,7 @@ mod tests {
         series
     }
 
-    fn name(api_key: i16) -> String {
-        format!("Api{api_key}")
-    }
+    const NAMES: Names = Names { api: |key| format!("Api{key}"), error: |code| format!("ERROR_{code}") };
 
     #[test]
     fn what_was_counted_is_read_back() {
@@ -98,7 +96,7 @@ mod tests {
         for ms in 1..=100 {
             second.metrics.stages.of(Stage::ProduceAppend).record(Duration::from_millis(ms));
         }
-        let series = read_back(&exposition(&[first, second], name));
+        let series = read_back(&exposition(&[first, second], NAMES));
         assert_eq!(series["onrush_partitions{shard=\"0\"}"], 7.0);
         assert_eq!(series["onrush_requests_total{shard=\"0\",api=\"Api0\"}"], 1.0);
         assert!(!series.keys().any(|key| key.contains("api=\"Api1\"")));
@@ -120,13 +118,18 @@ mod tests {
     fn every_metric_stands_there_with_its_labels() {
         let snapshot = ShardSnapshot::default();
         snapshot.metrics.requests.count(3);
-        let series = read_back(&exposition(&[snapshot], name));
+        snapshot.metrics.produce_errors.count(3);
+        snapshot.metrics.fetch_errors.count(1);
+        snapshot.metrics.fetch_errors.count(0);
+        let series = read_back(&exposition(&[snapshot], NAMES));
         for metric in METRICS {
             let with_label = metric.label.map_or("\"".to_owned(), |label| format!("\",{label}=\""));
             let part = if metric.kind == Kind::Histogram { "_count" } else { "" };
             let begins = format!("{}{part}{{shard=\"0{with_label}", metric.name);
             assert!(series.keys().any(|key| key.starts_with(&begins)), "{begins}");
         }
+        assert_eq!(series["onrush_fetch_errors_total{shard=\"0\",error=\"ERROR_1\"}"], 1.0);
+        assert!(!series.keys().any(|key| key.contains("ERROR_0")));
     }
 
     #[test]
@@ -135,7 +138,7 @@ mod tests {
         assert_eq!(escaped_help("a\"b\\c\nd"), r#"a"b\\c\nd"#);
         let snapshot = ShardSnapshot::default();
         snapshot.metrics.requests.count(1);
-        let text = exposition(&[snapshot], |_| "x\"y".to_owned());
+        let text = exposition(&[snapshot], Names { api: |_| "x\"y".to_owned(), ..NAMES });
         assert!(text.contains(r#"api="x\"y"} 1"#));
     }
 }

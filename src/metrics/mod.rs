@@ -11,8 +11,8 @@ mod times;
 pub use counter::Counter;
 pub use exposition::{CONTENT_TYPE, exposition};
 pub use shard_metrics::{
-    API_KEYS_MAX, CommitWindows, Produced, RequestCounts, ScrubCounters, ShardMetrics, ShardSnapshot, Stage,
-    StageTimes, Turns, WindowWay,
+    API_KEYS_MAX, CommitWindows, ErrorCounts, FileBytes, Produced, RequestCounts, ScrubCounters,
+    ShardMetrics, ShardSnapshot, Stage, StageTimes, Turns, WindowWay,
 };
-pub use table::{Kind, METRICS, Metric};
+pub use table::{Kind, METRICS, Metric, Names};
 pub use times::Times;

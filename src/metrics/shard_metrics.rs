@@ -1,4 +1,5 @@
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 
 use super::counter::Counter;
 use super::times::Times;
@@ -78,8 +79,10 @@ impl Stage {
 pub enum WindowWay {
     /// By one write to the journal.
     Journal,
-    /// By syncing the segments.
+    /// By syncing the segments, since there was much to write.
     WrittenThrough,
+    /// By syncing the segments, since there were new ones, or other new names, and the journal cannot bring those.
+    NewNames,
     /// Some partitions by the one, some by the other.
     Mixed,
     /// Not at all, under `onrush.durability=os`.
@@ -87,14 +90,15 @@ pub enum WindowWay {
 }
 
 impl WindowWay {
-    pub const ALL: [WindowWay; 4] =
-        [WindowWay::Journal, WindowWay::WrittenThrough, WindowWay::Mixed, WindowWay::Os];
+    pub const ALL: [WindowWay; 5] =
+        [WindowWay::Journal, WindowWay::WrittenThrough, WindowWay::NewNames, WindowWay::Mixed, WindowWay::Os];
 
     /// As its label has it.
     pub fn name(self) -> &'static str {
         match self {
             WindowWay::Journal => "journal",
             WindowWay::WrittenThrough => "written_through",
+            WindowWay::NewNames => "new_names",
             WindowWay::Mixed => "mixed",
             WindowWay::Os => "os",
         }
@@ -155,7 +159,24 @@ impl Default for RequestCounts {
     }
 }
 
-/// What producers, and the broker for itself, appended to this shard's partitions. Duplicates and what was refused don't count.
+/// Refusals by Kafka's error code: there are as many series as codes that were told.
+#[derive(Clone, Default, Debug)]
+pub struct ErrorCounts(RefCell<BTreeMap<i16, u64>>);
+
+impl ErrorCounts {
+    /// One more answer with this code; 0 is none of them.
+    pub fn count(&self, code: i16) {
+        if code != 0 {
+            *self.0.borrow_mut().entry(code).or_default() += 1;
+        }
+    }
+
+    pub fn by_code(&self) -> Vec<(i16, u64)> {
+        self.0.borrow().iter().map(|(code, count)| (*code, *count)).collect()
+    }
+}
+
+/// What producers appended to this shard's partitions. Duplicates and what was refused don't count.
 #[derive(Clone, Default, Debug)]
 pub struct Produced {
     pub batches: Counter,
@@ -184,6 +205,8 @@ pub struct ShardMetrics {
     pub produced: Produced,
     /// Of record batches in answers to Fetch.
     pub fetched_bytes: Counter,
+    pub produce_errors: ErrorCounts,
+    pub fetch_errors: ErrorCounts,
     /// Letters with work for another shard.
     pub hops: Counter,
     pub connections_moved: Counter,
@@ -200,12 +223,24 @@ pub struct Turns {
     pub stalls: Counter,
 }
 
+/// Bytes of segments that were sent to clients, by how they got to the socket.
+#[derive(Clone, Default, Debug)]
+pub struct FileBytes {
+    /// By the kernel, from the page cache.
+    pub sendfile: Counter,
+    /// Read from the page cache first, since there were few of them.
+    pub copied: Counter,
+    /// Read from the disk first, since they were not in the page cache.
+    pub cold: Counter,
+}
+
 /// What one shard shows of itself at one moment.
 #[derive(Clone, Default, Debug)]
 pub struct ShardSnapshot {
     pub shard: u16,
     pub metrics: ShardMetrics,
     pub turns: Turns,
+    pub file_bytes: FileBytes,
     pub partitions: u64,
     /// The broker takes connections; on the shard that does.
     pub is_serving: bool,

@@ -31,10 +31,17 @@ pub enum Value<'a> {
 /// Takes the value of one series: of the label besides `shard`, where the metric has one.
 pub type Take<'a> = dyn FnMut(&str, Value<'_>) + 'a;
 
-/// What an API key is called.
-pub type ApiName = fn(i16) -> String;
+/// What labels call what has a number on the wire.
+#[derive(Clone, Copy)]
+pub struct Names {
+    /// By API key.
+    pub api: fn(i16) -> String,
+    /// By error code.
+    pub error: fn(i16) -> String,
+}
+
 /// Gives the values of a metric's series on one shard.
-type Series = fn(&ShardSnapshot, ApiName, &mut Take<'_>);
+type Series = fn(&ShardSnapshot, Names, &mut Take<'_>);
 
 /// One metric. Every series of it has the label `shard`.
 pub struct Metric {
@@ -109,7 +116,7 @@ pub const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         label: Some("way"),
         unit: "windows",
-        meaning: "Commit windows by how they became durable: journal, written_through, mixed, os (not at all)",
+        meaning: "Commit windows by how they became durable: journal; written_through, segments synced as there was much; new_names, segments synced as some were new; mixed, journal and synced segments; os, not at all",
         series: |snapshot, _, take| {
             let windows = &snapshot.metrics.windows;
             WindowWay::ALL.iter().for_each(|way| take(way.name(), Value::Count(windows.of(*way).get())));
@@ -133,9 +140,9 @@ pub const METRICS: &[Metric] = &[
         label: Some("api"),
         unit: "requests",
         meaning: "Requests begun, by API; one that never came has no series",
-        series: |snapshot, api_name, take| {
+        series: |snapshot, names, take| {
             let counts = snapshot.metrics.requests.by_key();
-            counts.for_each(|(key, count)| take(&api_name(key), Value::Count(count)));
+            counts.for_each(|(key, count)| take(&(names.api)(key), Value::Count(count)));
         },
     },
     counter!("onrush_received_bytes_total", "bytes", "Bytes that came from clients", |snapshot| {
@@ -147,7 +154,7 @@ pub const METRICS: &[Metric] = &[
     counter!(
         "onrush_produced_batches_total",
         "batches",
-        "Record batches appended to this shard's partitions, the broker's own among them",
+        "Record batches of producers that were appended to this shard's partitions; duplicates don't count",
         |snapshot| snapshot.metrics.produced.batches.get()
     ),
     counter!("onrush_produced_records_total", "records", "Records in these batches", |snapshot| {
@@ -162,6 +169,40 @@ pub const METRICS: &[Metric] = &[
         "Bytes of record batches in answers to Fetch",
         |snapshot| { snapshot.metrics.fetched_bytes.get() }
     ),
+    Metric {
+        name: "onrush_sent_file_bytes_total",
+        kind: Kind::Counter,
+        label: Some("way"),
+        unit: "bytes",
+        meaning: "Bytes of segments sent to clients: sendfile, by the kernel from the page cache; copied, read from there first as they were few; cold, read from the disk",
+        series: |snapshot, _, take| {
+            let bytes = &snapshot.file_bytes;
+            let ways = [("sendfile", &bytes.sendfile), ("copied", &bytes.copied), ("cold", &bytes.cold)];
+            ways.iter().for_each(|(way, bytes)| take(way, Value::Count(bytes.get())));
+        },
+    },
+    Metric {
+        name: "onrush_produce_errors_total",
+        kind: Kind::Counter,
+        label: Some("error"),
+        unit: "partitions",
+        meaning: "Partitions of Produce requests that were refused, by Kafka's error; one that was never told has no series",
+        series: |snapshot, names, take| {
+            let counts = snapshot.metrics.produce_errors.by_code();
+            counts.iter().for_each(|(code, count)| take(&(names.error)(*code), Value::Count(*count)));
+        },
+    },
+    Metric {
+        name: "onrush_fetch_errors_total",
+        kind: Kind::Counter,
+        label: Some("error"),
+        unit: "partitions",
+        meaning: "Partitions and sessions of Fetch requests that were refused, by Kafka's error; one that was never told has no series",
+        series: |snapshot, names, take| {
+            let counts = snapshot.metrics.fetch_errors.by_code();
+            counts.iter().for_each(|(code, count)| take(&(names.error)(*code), Value::Count(*count)));
+        },
+    },
     counter!("onrush_hops_total", "letters", "Pieces of work sent to another shard", |snapshot| {
         snapshot.metrics.hops.get()
     }),
@@ -174,9 +215,12 @@ pub const METRICS: &[Metric] = &[
     gauge!("onrush_connections", "connections", "Connections that live on this shard", |snapshot| {
         Value::Count(snapshot.metrics.connections.get())
     }),
-    gauge!("onrush_partitions", "partitions", "Partitions that this shard owns", |snapshot| {
-        Value::Count(snapshot.partitions)
-    }),
+    gauge!(
+        "onrush_partitions",
+        "partitions",
+        "Partitions that this shard owns, the metadata log among them",
+        |snapshot| { Value::Count(snapshot.partitions) }
+    ),
     Metric {
         name: "onrush_reactor_turn_seconds",
         kind: Kind::Histogram,

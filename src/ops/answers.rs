@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use crate::metrics::{CONTENT_TYPE, ShardSnapshot, exposition};
-use crate::protocol::ApiKey;
+use crate::metrics::{CONTENT_TYPE, Names, ShardSnapshot, exposition};
+use crate::protocol::{ApiKey, ErrorCode};
 use crate::runtime::http::{HttpAnswer, HttpRequest};
 use crate::runtime::questions::Asker;
 
@@ -11,20 +11,36 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Answers one request. `/metrics`: of the shards that answer in time; `/live`: always; `/ready`: 503 with the reason while
 /// clients cannot be served.
 pub async fn answer(asker: &Asker<ShardSnapshot>, request: &HttpRequest) -> HttpAnswer {
-    let known = ["/metrics", "/live", "/ready"].contains(&request.path.as_str());
     match request.path.as_str() {
-        _ if !known => plain(404, "not found; there are /metrics, /live and /ready"),
-        _ if request.method != "GET" => plain(405, "only GET is answered"),
         "/live" => plain(200, "live"),
         "/ready" => match why_not_ready(&asker.ask(PATIENCE).await) {
             None => plain(200, "ready"),
             Some(why) => plain(503, &why),
         },
-        _ => {
+        "/metrics" => {
             let shards: Vec<ShardSnapshot> = asker.ask(PATIENCE).await.into_iter().flatten().collect();
-            HttpAnswer { status: 200, content_type: CONTENT_TYPE, body: exposition(&shards, api_name) }
+            HttpAnswer { status: 200, content_type: CONTENT_TYPE, body: exposition(&shards, NAMES) }
         }
+        _ => plain(404, "not found; there are /metrics, /live and /ready"),
     }
+}
+
+const NAMES: Names = Names { api: api_name, error: error_name };
+
+/// As Kafka writes it: `NOT_LEADER_OR_FOLLOWER`.
+fn error_name(code: i16) -> String {
+    let known = match ErrorCode::try_from_code(code) {
+        None | Some(ErrorCode::Unknown(_)) => return code.to_string(),
+        Some(known) => known,
+    };
+    let mut name = String::new();
+    for letter in format!("{known:?}").chars() {
+        if letter.is_ascii_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_uppercase());
+    }
+    name
 }
 
 fn api_name(key: i16) -> String {
@@ -56,6 +72,14 @@ fn why_not_ready(shards: &[Option<ShardSnapshot>]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_are_called_as_in_kafka() {
+        assert_eq!(error_name(6), "NOT_LEADER_OR_FOLLOWER");
+        assert_eq!(error_name(3), "UNKNOWN_TOPIC_OR_PARTITION");
+        assert_eq!(error_name(-1), "UNKNOWN_SERVER_ERROR");
+        assert_eq!(error_name(30_000), "30000");
+    }
 
     #[test]
     fn a_broker_is_ready_when_every_shard_answers_and_one_of_them_takes_connections() {

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Method, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Semaphore;
 use tokio::task::LocalSet;
@@ -29,9 +30,8 @@ const PAUSE_AFTER_TROUBLE: Duration = Duration::from_millis(100);
 /// A listening socket whose thread does not run yet.
 pub struct HttpListener(TcpListener);
 
-/// What is asked for: `GET` and a path without its query.
+/// What is asked for: a path without its query.
 pub struct HttpRequest {
-    pub method: String,
     pub path: String,
 }
 
@@ -111,11 +111,73 @@ where
     H: Fn(HttpRequest) -> F,
     F: Future<Output = HttpAnswer>,
 {
-    let asked = HttpRequest { method: request.method().to_string(), path: request.uri().path().to_owned() };
-    let answer = handle(asked).await;
+    if ![Method::GET, Method::HEAD].contains(request.method()) {
+        let mut refused =
+            hyper::Response::new(Full::new(Bytes::from_static(b"only GET and HEAD are answered\n")));
+        *refused.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+        refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return Ok(refused);
+    }
+    // hyper leaves the body of an answer to HEAD out.
+    let answer = handle(HttpRequest { path: request.uri().path().to_owned() }).await;
     let mut response = hyper::Response::new(Full::new(Bytes::from(answer.body)));
-    *response.status_mut() =
-        hyper::StatusCode::from_u16(answer.status).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
+    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use super::*;
+
+    fn serving() -> SocketAddr {
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = listener.0.local_addr().unwrap();
+        let handle = async |request: HttpRequest| match request.path.as_str() {
+            "/odd" => HttpAnswer { status: 7, content_type: "text/plain", body: String::new() },
+            path => HttpAnswer { status: 200, content_type: "text/x-path", body: path.to_owned() },
+        };
+        serve(listener, handle).unwrap();
+        address
+    }
+
+    fn answers(address: SocketAddr, requests: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(3 * HEAD_PATIENCE)).unwrap();
+        stream.write_all(requests.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.to_lowercase()
+    }
+
+    #[test]
+    fn the_handler_gets_the_path_and_its_answer_is_sent() {
+        let answer = answers(serving(), "GET /a/b?c=d HTTP/1.0\r\n\r\n");
+        assert!(answer.starts_with("http/1.0 200 ok\r\n") && answer.ends_with("\r\n\r\n/a/b"), "{answer}");
+        assert!(answer.contains("content-type: text/x-path\r\n"), "{answer}");
+    }
+
+    #[test]
+    fn several_requests_of_one_connection_are_answered_in_order() {
+        let requests =
+            "GET /1 HTTP/1.1\r\nhost: a\r\n\r\nGET /2 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+        let answer = answers(serving(), requests);
+        assert_eq!(answer.matches("200 ok").count(), 2);
+        assert!(answer.find("/1") < answer.find("/2"), "{answer}");
+    }
+
+    #[test]
+    fn a_status_that_http_does_not_know_is_an_error_of_the_server() {
+        assert!(answers(serving(), "GET /odd HTTP/1.0\r\n\r\n").starts_with("http/1.0 500"));
+    }
+
+    #[test]
+    fn an_address_that_is_taken_is_refused_with_its_name() {
+        let taken = serving();
+        let trouble = bind(taken).err().expect("it is taken").to_string();
+        assert!(trouble.contains(&taken.to_string()), "{trouble}");
+    }
 }

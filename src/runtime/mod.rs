@@ -28,7 +28,7 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 
 use crate::base::{Monotonic, Position, ShardId, TimestampMs, Trouble};
-use crate::metrics::Turns;
+use crate::metrics::{FileBytes, Turns};
 
 pub use send_queue::{SendQueue, SendSegment};
 pub use together::{Doing, all};
@@ -160,6 +160,11 @@ pub trait Runtime: Clone + 'static {
     /// How long this shard's tasks held the core; where nothing measures it, nothing.
     fn turns(&self) -> Turns {
         Turns::default()
+    }
+
+    /// What of files this shard has sent; where nothing counts it, nothing.
+    fn file_bytes(&self) -> FileBytes {
+        FileBytes::default()
     }
 
     /// Tells the simulation how far a test has come; nothing elsewhere.

@@ -21,6 +21,15 @@ pub struct AppendOrder {
     pub origin: AppendOrigin,
 }
 
+/// What one batch counts for.
+#[derive(Clone, Copy, Debug)]
+struct BatchSize {
+    records: u64,
+    bytes: u64,
+    /// Not one of the broker's own.
+    is_producers: bool,
+}
+
 /// Where an appended batch lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Appended {
@@ -77,7 +86,7 @@ impl<R: Runtime> Drop for WatchesLeft<R> {
 }
 
 /// Where a batch goes, its append time where the log gives it one, its bytes, and what became of it.
-type Decided<R> = (Rc<Replica<R>>, TimestampMs, usize, Ticket);
+type Decided<R> = (Rc<Replica<R>>, TimestampMs, BatchSize, Ticket);
 
 impl<R: Runtime> Shard<R> {
     /// The partition, if this shard owns it and its topic exists.
@@ -100,8 +109,8 @@ impl<R: Runtime> Shard<R> {
             for ticket in tickets {
                 results.push(match ticket {
                     Err(refusal) => Err(refusal),
-                    Ok((replica, stored_time, bytes, ticket)) => {
-                        shard.settle(&replica, stored_time, bytes, ticket, deadline).await
+                    Ok((replica, stored_time, size, ticket)) => {
+                        shard.settle(&replica, stored_time, size, ticket, deadline).await
                     }
                 });
             }
@@ -124,12 +133,13 @@ impl<R: Runtime> Shard<R> {
         let header = &order.batch.header;
         let stored = header.timestamp_type() == TimestampType::LogAppendTime;
         let stored_time = if stored { header.max_timestamp } else { TimestampMs::NONE };
-        let bytes = order.batch.bytes.len();
+        let records = u64::from(header.record_count.max(0).unsigned_abs());
+        let size = BatchSize { records, bytes: order.batch.bytes.len() as u64, is_producers };
         let (ticket, to_write) = replica.append(order.batch, order.origin, now);
         if to_write {
             self.window.enqueue(&replica);
         }
-        Ok((replica, stored_time, bytes, ticket))
+        Ok((replica, stored_time, size, ticket))
     }
 
     /// Sees one append through to its answer.
@@ -137,7 +147,7 @@ impl<R: Runtime> Shard<R> {
         &self,
         replica: &Replica<R>,
         stored_time: TimestampMs,
-        bytes: usize,
+        size: BatchSize,
         ticket: Ticket,
         deadline: Monotonic,
     ) -> Result<Appended, AppendRefusal> {
@@ -154,9 +164,8 @@ impl<R: Runtime> Shard<R> {
                 }
             }
         };
-        if planned.duplicate_timestamp.is_none() {
-            let records = planned.last_offset.0 - planned.base_offset.0 + 1;
-            self.metrics.produced.count(records.max(0).unsigned_abs(), bytes as u64);
+        if planned.duplicate_timestamp.is_none() && size.is_producers {
+            self.metrics.produced.count(size.records, size.bytes);
         }
         let answers_early =
             planned.duplicate_timestamp.is_some() && self.runtime.makes(Mistake::DuplicateAnsweredEarly);

@@ -196,6 +196,7 @@ impl<R: Runtime> Shard<R> {
             shard: self.id.0,
             metrics: ShardMetrics::clone(&self.metrics),
             turns: self.runtime.turns(),
+            file_bytes: self.runtime.file_bytes(),
             partitions: self.replicas.borrow().len() as u64,
             is_serving: self.serving.is_given(),
             is_stopping: self.stop.is_given(),

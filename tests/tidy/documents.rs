@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use onrush::metrics::{METRICS, Metric};
 use onrush::protocol::{ServedVersions, served_versions};
 
 use super::rules::IMPORTS;
@@ -14,12 +15,26 @@ const TABLE_END: &str = "<!-- end -->";
 
 /// The README with its table as `src/protocol/versions.rs` has it; `None`: the two lines it stands between are missing.
 pub fn with_served_versions(readme: &str) -> Option<String> {
-    let (before, rest) = readme.split_once(TABLE_BEGIN)?;
-    let (_, behind) = rest.split_once(TABLE_END)?;
     let rows: String = served_versions().iter().map(row).collect();
-    Some(format!(
-        "{before}{TABLE_BEGIN}| API | key | versions |\n| --- | --- | --- |\n{rows}{TABLE_END}{behind}"
-    ))
+    with_table(readme, &format!("| API | key | versions |\n| --- | --- | --- |\n{rows}"))
+}
+
+/// `document` with every metric there is, as `src/metrics/table.rs` has it; `None`: the two lines are missing.
+pub fn with_metrics(document: &str) -> Option<String> {
+    let row = |metric: &Metric| {
+        let labels: String = metric.label.map_or_else(String::new, |label| format!("`{label}`"));
+        let (name, kind, unit) = (metric.name, metric.kind.name(), metric.unit);
+        format!("| `{name}` | {kind} | {labels} | {unit} | {} |\n", metric.meaning)
+    };
+    let rows: String = METRICS.iter().map(row).collect();
+    let head = "| name | type | label | unit | meaning |\n| --- | --- | --- | --- | --- |\n";
+    with_table(document, &format!("{head}{rows}"))
+}
+
+fn with_table(document: &str, table: &str) -> Option<String> {
+    let (before, rest) = document.split_once(TABLE_BEGIN)?;
+    let (_, behind) = rest.split_once(TABLE_END)?;
+    Some(format!("{before}{TABLE_BEGIN}{table}{TABLE_END}{behind}"))
 }
 
 fn row(served: &ServedVersions) -> String {

@@ -47,7 +47,7 @@ use self::tasks::Tasks;
 use self::timers::Timers;
 use self::witness::Witness;
 use crate::base::{Monotonic, ShardId, TimestampMs, Trouble};
-use crate::metrics::Turns;
+use crate::metrics::{FileBytes, Turns};
 use crate::runtime::together::sync_each;
 use crate::runtime::{DiskSpace, File, FolderEntry, Lane, Open, Runtime};
 
@@ -78,6 +78,8 @@ struct Shard {
     durable_writes: DurableWrites,
     shared_sync: SharedSync,
     witness: Witness,
+    /// Sent to clients.
+    file_bytes: FileBytes,
 }
 
 impl GlommioRuntime {
@@ -95,6 +97,7 @@ impl GlommioRuntime {
             durable_writes: DurableWrites::new(ring),
             shared_sync: SharedSync::default(),
             witness: Witness::default(),
+            file_bytes: FileBytes::default(),
         }));
         runtime.spawn(Lane::Data, reactor::hear_the_bell(runtime.0.clone()));
         Ok(runtime)
@@ -242,6 +245,10 @@ impl Runtime for GlommioRuntime {
 
     fn turns(&self) -> Turns {
         self.0.tasks.turns()
+    }
+
+    fn file_bytes(&self) -> FileBytes {
+        self.0.file_bytes.clone()
     }
 
     fn listen(&self, address: SocketAddr) -> Result<GlommioListener, Trouble> {

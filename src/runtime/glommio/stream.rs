@@ -144,6 +144,7 @@ impl GlommioStream {
                     if memory.len() as u64 != bytes {
                         return Err(short(&file, position + memory.len() as u64));
                     }
+                    self.shard.file_bytes.copied.add(bytes);
                     memory
                 }
             };
@@ -229,7 +230,10 @@ impl GlommioStream {
     ) -> Result<usize, Trouble> {
         match system_calls::send_file(self.descriptor(), file.descriptor(), position, bytes) {
             Ok(0) => Err(short(file, position)),
-            Ok(sent) => Ok(sent),
+            Ok(sent) => {
+                self.shard.file_bytes.sendfile.add(sent as u64);
+                Ok(sent)
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.writable().await?;
                 Ok(0)
@@ -255,6 +259,7 @@ impl GlommioStream {
                 return Err(short(file, position));
             }
             self.send_all(&warmed).await?;
+            self.shard.file_bytes.cold.add(warmed.len() as u64);
             return Ok(warmed.len());
         };
         if read.is_empty() {
@@ -267,6 +272,7 @@ impl GlommioStream {
                 part => sent += part,
             }
         }
+        self.shard.file_bytes.cold.add(sent as u64);
         self.cold_piece_bytes = (2 * sent).clamp(COLD_PIECE_BYTES_MIN, DISK_READ_BYTES_MAX);
         if sent == 0 {
             drop((read, permit));

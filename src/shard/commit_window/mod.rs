@@ -339,10 +339,11 @@ async fn commit<R: Runtime>(
 
 /// How many shares go which way; `large`: of those that are synced, those whose size has decided it.
 fn note_ways<R: Runtime>(shard: &Shard<R>, journaled: usize, synced: usize, large: usize) {
-    let way = match (journaled, synced) {
-        (_, 0) => WindowWay::Journal,
-        (0, _) => WindowWay::WrittenThrough,
-        (_, _) => WindowWay::Mixed,
+    let way = match (journaled, synced, large) {
+        (_, 0, _) => WindowWay::Journal,
+        (0, _, 0) => WindowWay::NewNames,
+        (0, _, _) => WindowWay::WrittenThrough,
+        (_, _, _) => WindowWay::Mixed,
     };
     if journaled + synced > 0 {
         shard.metrics.windows.of(way).add(1);

@@ -19,7 +19,7 @@ use super::isolation::isolation_level;
 use super::topics::partition_of;
 use crate::base::TopicPartition;
 use crate::metadata::Image;
-use crate::metrics::Stage;
+use crate::metrics::{ErrorCounts, Stage};
 use crate::partition::fetch_session::{FetchKey, FetchParameters, FetchPlan, FetchSessionId, FetchTopic};
 use crate::partition::{IsolationLevel, ReadRequest};
 use crate::protocol::{ErrorCode, FetchAnswer, RequestHeader, encode_fetch};
@@ -40,14 +40,19 @@ pub async fn handle<R: Runtime>(
     let session_id = FetchSessionId(request.session_id);
     let plan = match begin_session(&context, session_request(&header, &request)).await {
         Ok(plan) => plan,
-        Err(error) => return encoded(&header, refused(error, FetchSessionId::NONE)),
+        Err(error) => {
+            shard.metrics.fetch_errors.count(error as i16);
+            return encoded(&header, refused(error, FetchSessionId::NONE));
+        }
     };
     let bytes_max = u64::try_from(request.max_bytes).unwrap_or(0).min(shard.config().fetch_max_bytes as u64);
     let bytes_min = u64::try_from(request.min_bytes).unwrap_or(0).min(bytes_max);
     let mut began = shard.runtime.now();
     let deadline = began + Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
     let Some(isolation) = isolation_of(&request, &shard.image.borrow(), &plan) else {
-        return encoded(&header, failed(&header, &request, ErrorCode::UnknownServerError));
+        let answer = failed(&header, &request, ErrorCode::UnknownServerError);
+        count_errors(&answer, &shard.metrics.fetch_errors);
+        return encoded(&header, answer);
     };
     let stages = &shard.metrics.stages;
     let mut reading = Duration::ZERO;
@@ -76,9 +81,16 @@ pub async fn handle<R: Runtime>(
         Ok((session_id, listed)) => answer_of(&plan, &listed, collected, session_id, &shard.image.borrow()),
         Err(error) => refused(error, session_id),
     };
+    count_errors(&answer, &shard.metrics.fetch_errors);
     let outcome = encoded(&header, answer);
     stages.of(Stage::FetchEncode).record(shard.runtime.now().since(encoding));
     outcome
+}
+
+fn count_errors<F>(answer: &FetchAnswer<F>, errors: &ErrorCounts) {
+    errors.count(answer.error_code);
+    let partitions = answer.topics.iter().flat_map(|topic| &topic.partitions);
+    partitions.for_each(|partition| errors.count(partition.error_code));
 }
 
 fn encoded<F>(header: &RequestHeader, answer: FetchAnswer<F>) -> Outcome<F> {

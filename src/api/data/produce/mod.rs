@@ -113,7 +113,9 @@ pub fn begin<R: Runtime>(
         for (topic, entries) in request.topic_data.iter().zip(plan.entries) {
             let mut partitions = Vec::with_capacity(entries.len());
             for (asked, entry) in topic.partition_data.iter().zip(entries) {
-                partitions.push(answer(entry, asked.index).complete(&context, &header).await);
+                let answer = answer(entry, asked.index).complete(&context, &header).await;
+                shard.metrics.produce_errors.count(answer.error_code);
+                partitions.push(answer);
             }
             response.responses.push(
                 TopicProduceResponse::default()
