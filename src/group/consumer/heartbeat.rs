@@ -108,7 +108,7 @@ impl Coordinator {
         let before = draft.group.state.members.get(&member).cloned();
         let changed = draft.update_member(before.as_ref(), heartbeat);
         let topics_changed = draft.group.topics_version != Some(cluster.topics_version());
-        let overdue = draft.group.state.expressions_resolved_at().is_some_and(|at| {
+        let overdue = draft.group.expressions_resolved_at().is_some_and(|at| {
             let passed_ms = u128::try_from(now.wall.0.saturating_sub(at.0)).unwrap_or(0);
             passed_ms > refresh_interval.as_millis()
         });

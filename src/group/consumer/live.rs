@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use crate::base::TimestampMs;
 use crate::group::assignor::Assignor;
 use crate::group::outbox::{Then, Turn};
 use crate::group::{
@@ -15,6 +16,8 @@ pub(in crate::group) struct LiveConsumerGroup {
     pub state: ConsumerGroup,
     /// The version of the cluster's topics that the group last looked at; `None`: it has not since the start.
     pub topics_version: Option<i64>,
+    /// When all patterns were last looked up, whether they stood for other topics then or not; `None`: not since the start.
+    pub expressions_resolved_at: Option<TimestampMs>,
 }
 
 /// Changes to one group, each in force as soon as it is written.
@@ -48,7 +51,7 @@ impl Coordinator {
                 return None;
             }
             let state = self.known(id)?.consumer.as_deref()?.clone();
-            self.consumer.insert(id.clone(), LiveConsumerGroup { state, topics_version: None });
+            self.consumer.insert(id.clone(), LiveConsumerGroup { state, ..LiveConsumerGroup::default() });
         }
         self.consumer.get_mut(id)
     }
@@ -125,8 +128,8 @@ impl Coordinator {
             }
             match state {
                 Some(state) => {
-                    self.consumer
-                        .insert(id.clone(), LiveConsumerGroup { state: *state, topics_version: None });
+                    let live = LiveConsumerGroup { state: *state, ..LiveConsumerGroup::default() };
+                    self.consumer.insert(id.clone(), live);
                     self.arm_consumer_members(now, cluster, id);
                 }
                 None => drop(self.consumer.remove(id)),

@@ -8,7 +8,7 @@ use crate::base::{Map, TimestampMs, TopicId, TopicName};
 use crate::group::{Cluster, ClusterTopic, ConsumerRecord, GroupError, MemberId, Now, ResolvedExpression};
 
 use super::group::{ConsumerGroup, ConsumerMember};
-use super::live::Draft;
+use super::live::{Draft, LiveConsumerGroup};
 
 /// Names and pattern of a member.
 type Wants<'a> = (&'a BTreeSet<TopicName>, Option<&'a str>);
@@ -29,6 +29,9 @@ impl Draft<'_> {
     /// Looks up the patterns that are new, and all again when there are other topics than last time, or when
     /// `refresh_all`. Says whether any stands for other topics now.
     pub fn resolve_expressions(&mut self, now: Now, cluster: &dyn Cluster, refresh_all: bool) -> bool {
+        if refresh_all {
+            self.group.expressions_resolved_at = Some(now.wall);
+        }
         let members = self.group.state.members.values();
         let subscribed: BTreeSet<Box<str>> =
             members.filter_map(ConsumerMember::expression).map(Into::into).collect();
@@ -73,6 +76,14 @@ fn matching(regex: &Regex, cluster: &dyn Cluster) -> BTreeSet<TopicName> {
     topics
 }
 
+impl LiveConsumerGroup {
+    /// When all patterns were last looked up, as far as the log or this process knows.
+    pub(super) fn expressions_resolved_at(&self) -> Option<TimestampMs> {
+        let written = self.state.expressions.values().map(|expression| expression.timestamp).max();
+        written.max(self.expressions_resolved_at)
+    }
+}
+
 impl ConsumerGroup {
     /// The topics that any member wants and that exist, by name.
     pub(super) fn subscribed_topics(&self, cluster: &dyn Cluster) -> BTreeMap<TopicName, ClusterTopic> {
@@ -109,11 +120,6 @@ impl ConsumerGroup {
         let expression = member.expression().and_then(|expression| self.expressions.get(expression));
         let matched = expression.into_iter().flat_map(|expression| &expression.topics);
         member.metadata.subscribed_topics.iter().chain(matched)
-    }
-
-    /// When patterns were last looked up.
-    pub(super) fn expressions_resolved_at(&self) -> Option<TimestampMs> {
-        self.expressions.values().map(|expression| expression.timestamp).max()
     }
 }
 

@@ -225,3 +225,20 @@ fn no_partition_has_two_owners_and_every_group_comes_to_rest() {
         history.comes_to_rest();
     });
 }
+
+#[test]
+fn patterns_are_looked_up_again_once_an_interval_and_not_at_each_heartbeat_after_it() {
+    let mut history = History::new(Seeded::new(1));
+    let interval = history.bench.coordinator.settings.consumer_regex_refresh_interval;
+    history.report(1);
+    let joined = history.bench.cluster.walks.get();
+    assert_eq!(joined, 1);
+    for round in 1..4 {
+        history.bench.elapsed += interval;
+        for _ in 0..5 {
+            history.bench.elapsed += Duration::from_secs(1);
+            history.report(1);
+        }
+        assert_eq!(history.bench.cluster.walks.get(), joined + round);
+    }
+}

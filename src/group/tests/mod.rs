@@ -9,6 +9,7 @@ mod static_members;
 mod storing;
 mod syncing;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub(in crate::group) struct TestCluster {
     pub topics: BTreeMap<TopicName, ClusterTopic>,
     pub version: i64,
     pub timing: ConsumerTiming,
+    /// How often somebody went through all topics.
+    walks: Cell<usize>,
 }
 
 impl Cluster for TestCluster {
@@ -40,6 +43,7 @@ impl Cluster for TestCluster {
         self.topics.iter().find(|(_, topic)| topic.id == topic_id).map(|(name, _)| name.clone())
     }
     fn for_each_topic(&self, visit: &mut dyn FnMut(&TopicName)) {
+        self.walks.set(self.walks.get() + 1);
         self.topics.keys().for_each(visit);
     }
     fn rack(&self) -> Option<String> {
