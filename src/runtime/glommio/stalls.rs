@@ -33,10 +33,11 @@ impl Stalls {
 
     /// A turn that ended at `now_ns` was one.
     #[cold]
-    pub(super) fn tell(&self, now_ns: u64, took_ns: u64, lane: Lane, future: &str) {
+    pub(super) fn tell(&self, now_ns: u64, took_ns: u64, lane: Option<Lane>, future: &str) {
         if let Some(left_out) = self.admits(now_ns) {
             let (took_ms, ran) = (took_ns / 1_000_000, without_generics(future));
-            tracing::warn!(took_ms, ?lane, ran, left_out, "a task held up everything else on its core");
+            let lane = lane.map(tracing::field::debug);
+            tracing::warn!(took_ms, lane, ran, left_out, "something held up everything else on its core");
         }
     }
 

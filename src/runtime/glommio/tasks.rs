@@ -34,7 +34,7 @@ const BACKGROUND_TURN_NS: u64 = 200_000;
 /// How many times as long as the background the data lane may run when both have work.
 const DATA_SHARE: u64 = 19;
 /// What has run when a stall was none of a task.
-const LOOK: &str = "the look at the ring before it";
+const LOOK: &str = "the look at sockets, files and timers";
 
 thread_local! {
     static HOME: Home = const { Home::new() };
@@ -54,7 +54,7 @@ struct Home {
     lane: Cell<Lane>,
     /// When it began to.
     turn_began_ns: Cell<u64>,
-    /// When the turn before it had ended, or the look at the ring began that came between.
+    /// When the last turn, look at the ring or sleep had ended: the next turn begins then.
     free_since_ns: Cell<u64>,
     stalls: Stalls,
     turns: OnceCell<Turns>,
@@ -123,12 +123,8 @@ impl Home {
         self.runnable.set(self.runnable.get() - 1);
         task.is_awake.store(false, Ordering::Relaxed);
         self.lane.set(task.lane);
-        let began_ns = system_calls::monotonic_ns();
+        let began_ns = self.free_since_ns.get();
         self.turn_began_ns.set(began_ns);
-        let look_ns = began_ns.saturating_sub(self.free_since_ns.get());
-        if self.stalls.is_one(look_ns) {
-            self.note_stall(began_ns, look_ns, task.lane, LOOK);
-        }
         let polled = step();
         let now_ns = system_calls::monotonic_ns();
         let ran_ns = now_ns.saturating_sub(began_ns);
@@ -138,7 +134,7 @@ impl Home {
         self.free_since_ns.set(now_ns);
         self.turns.get_or_init(Turns::default).times.record_ns(ran_ns);
         if self.stalls.is_one(ran_ns) {
-            self.note_stall(now_ns, ran_ns, task.lane, task.name);
+            self.note_stall(now_ns, ran_ns, Some(task.lane), task.name);
         }
         if polled.is_ready() {
             self.forget(task);
@@ -147,9 +143,19 @@ impl Home {
     }
 
     #[cold]
-    fn note_stall(&self, now_ns: u64, took_ns: u64, lane: Lane, name: &str) {
+    fn note_stall(&self, now_ns: u64, took_ns: u64, lane: Option<Lane>, name: &str) {
         self.turns.get_or_init(Turns::default).stalls.add(1);
         self.stalls.tell(now_ns, took_ns, lane, name);
+    }
+
+    /// A look at the ring that began at `began_ns` is over, and tasks run next.
+    fn end_look(&self, began_ns: u64) {
+        let now_ns = system_calls::monotonic_ns();
+        self.free_since_ns.set(now_ns);
+        let took_ns = now_ns.saturating_sub(began_ns);
+        if self.stalls.is_one(took_ns) {
+            self.note_stall(now_ns, took_ns, None, LOOK);
+        }
     }
 
     /// A task never runs again, though it may have been woken.
@@ -227,7 +233,10 @@ impl Tasks {
         let (sender, line) = mpsc::channel();
         // The executor's own number, from 1 on.
         let home = glommio::executor().id();
-        HOME.with(|this| this.number.set(home));
+        HOME.with(|this| {
+            this.number.set(home);
+            this.free_since_ns.set(system_calls::monotonic_ns());
+        });
         let descriptor = system_calls::eventfd()?;
         let bell = Arc::new(Bell { home, line: sender, sleeps: AtomicBool::new(false), descriptor });
         Ok(Tasks { bell, line, has_ended: Cell::new(false) })
@@ -259,13 +268,15 @@ impl Tasks {
         .await
     }
 
-    /// The reactor's: wakes whom other threads want woken, and gives the background a turn if it is due or there is nothing else
+    /// The reactor's, at the end of a look that began at `now_ns`: wakes whom other threads want woken, and gives the background a turn if it is due or there is nothing else
     /// to do.
     pub(super) fn begin_round(&self, now_ns: u64) {
         self.wake_those_in_line();
         HOME.with(|home| {
-            home.free_since_ns.set(now_ns);
             home.let_background_run(now_ns);
+            if home.runnable.get() > 0 {
+                home.end_look(now_ns);
+            }
         });
     }
 
@@ -282,6 +293,7 @@ impl Tasks {
             sleep();
         }
         self.bell.sleeps.store(false, Ordering::Relaxed);
+        HOME.with(|home| home.free_since_ns.set(system_calls::monotonic_ns()));
     }
 
     fn wake_those_in_line(&self) -> bool {
@@ -305,10 +317,7 @@ impl Tasks {
 
     /// From here on turns longer than `longest` are told of.
     pub(super) fn watch_for_stalls(&self, longest: Duration) {
-        HOME.with(|home| {
-            home.free_since_ns.set(system_calls::monotonic_ns());
-            home.stalls.watch(longest);
-        });
+        HOME.with(|home| home.stalls.watch(longest));
     }
 
     /// The shard's work is over: the reactor stops.
