@@ -1,8 +1,8 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use crate::base::{ShardId, TopicPartition};
+use crate::base::{Monotonic, ShardId, TopicPartition};
 use crate::router::{ConnectionFacts, Router, shard_of};
 use crate::runtime::Runtime;
 use crate::shard::Shard;
@@ -12,12 +12,20 @@ pub struct RequestContext<R: Runtime> {
     pub router: Rc<Router<R>>,
     pub facts: RefCell<ConnectionFacts>,
     pub peer_address: SocketAddr,
+    /// When the connection's task last looked at the clock: what follows at once uses it, since a look is most of what
+    /// measuring costs.
+    pub looked_at: Cell<Monotonic>,
 }
 
 impl<R: Runtime> RequestContext<R> {
     /// The shard this connection lives on.
     pub fn shard(&self) -> &Rc<Shard<R>> {
         &self.router.shard
+    }
+    /// Looks at the clock.
+    pub fn look_at_clock(&self) -> Monotonic {
+        self.looked_at.set(self.shard().runtime.now());
+        self.looked_at.get()
     }
     /// The shard that owns `partition`.
     pub fn owner_of(&self, partition: TopicPartition) -> ShardId {

@@ -18,12 +18,13 @@ pub struct ScrubCounters {
 /// A part of the way of a Produce or a Fetch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// From the whole frame to the request.
+    /// From the whole frame, or the end of what came before it on its connection, to the request.
     ProduceDecode,
     /// Every batch is checked and decided on, and stands in line for a commit window here or is on its way to another shard.
     ProduceAppend,
     /// Until all of it is durable, or refused.
     ProduceDurable,
+    /// Until sending begins; what goes out with it is encoded, too.
     ProduceEncode,
     /// Until the kernel has taken the answer, and those that go out with it.
     ProduceSend,

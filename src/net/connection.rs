@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -46,10 +46,13 @@ struct InFlight<R: Runtime> {
 /// A request whose way is measured.
 #[derive(Clone, Copy)]
 struct Timed {
+    encode: Stage,
     send: Stage,
     request: Stage,
     /// When its frame was whole.
     began: Monotonic,
+    /// When all that its answer tells had been done.
+    done: Monotonic,
 }
 
 /// Why the loop goes on.
@@ -90,9 +93,13 @@ pub async fn serve_connection<R: Runtime>(
 ) {
     let shard = router.shard.clone();
     let peer = stream.ends().peer;
-    let context =
-        Rc::new(RequestContext { router: router.clone(), facts: RefCell::new(facts), peer_address: peer });
     let now = shard.runtime.now();
+    let context = Rc::new(RequestContext {
+        router: router.clone(),
+        facts: RefCell::new(facts),
+        peer_address: peer,
+        looked_at: Cell::new(now),
+    });
     let mut connection = Connection {
         idle: Box::pin(shard.runtime.sleep_until(now + connection_idle_max(&shard.config()))),
         last_activity: now,
@@ -202,12 +209,12 @@ impl<R: Runtime> Connection<R> {
                 Ok(Wakeup::Read(0)) => self.peer_has_ended = true,
                 Ok(Wakeup::Read(bytes)) => {
                     self.shard.metrics.received_bytes.add(bytes as u64);
-                    self.last_read = self.shard.runtime.now();
+                    self.last_read = self.context.look_at_clock();
                 }
                 Ok(Wakeup::Relieved) => {}
                 Ok(Wakeup::MemoryGranted(share)) => {
                     self.memory = Some(share);
-                    self.last_read = self.shard.runtime.now();
+                    self.last_read = self.context.look_at_clock();
                     self.look_again_at(self.last_read + FRAME_SILENCE_MAX);
                 }
                 Ok(Wakeup::Idle) => {
@@ -275,7 +282,8 @@ impl<R: Runtime> Connection<R> {
                 self.want_memory(frame_bytes);
                 return Ok(());
             };
-            let began = self.shard.runtime.now();
+            // Bytes have come, an answer was sent, or another request has begun since.
+            let began = self.context.looked_at.get();
             let frame = take_frame(&mut self.buffer.bytes, frame_bytes).expect("all of it is there");
             let mut body = frame.clone();
             let unreadable = |refusal| refused(why_unreadable(&refusal, &frame));
@@ -291,9 +299,9 @@ impl<R: Runtime> Connection<R> {
                 self.put_back(&frame);
                 return Err(End::Moved { owner });
             }
-            let (key, decoded) = (header.key, self.shard.runtime.now());
+            let (key, decoded) = (header.key, self.context.look_at_clock());
             let answer = api::begin(&self.context, header, request);
-            self.last_activity = self.shard.runtime.now();
+            self.last_activity = self.context.looked_at.get();
             let timed = self.note_begun(key, began, decoded);
             self.in_flight.push_back(InFlight { answer, memory, is_produce: produce, timed });
         }
@@ -304,23 +312,26 @@ impl<R: Runtime> Connection<R> {
     fn note_begun(&self, key: ApiKey, began: Monotonic, decoded: Monotonic) -> Option<Timed> {
         let metrics = &self.shard.metrics;
         metrics.requests.count(key as i16);
-        let (decode, send, request) = match key {
-            ApiKey::Produce => (Stage::ProduceDecode, Stage::ProduceSend, Stage::ProduceRequest),
-            ApiKey::Fetch => (Stage::FetchDecode, Stage::FetchSend, Stage::FetchRequest),
+        let (decode, encode, send, request) = match key {
+            ApiKey::Produce => {
+                (Stage::ProduceDecode, Stage::ProduceEncode, Stage::ProduceSend, Stage::ProduceRequest)
+            }
+            ApiKey::Fetch => (Stage::FetchDecode, Stage::FetchEncode, Stage::FetchSend, Stage::FetchRequest),
             _ => return None,
         };
         metrics.stages.of(decode).record(decoded.since(began));
         if key == ApiKey::Produce {
             metrics.stages.of(Stage::ProduceAppend).record(self.last_activity.since(decoded));
         }
-        Some(Timed { send, request, began })
+        Some(Timed { encode, send, request, began, done: began })
     }
 
     /// Counts what has been sent by now.
     fn note_sent(&mut self, bytes: u64, sending: Monotonic) {
-        let (metrics, now) = (&self.shard.metrics, self.shard.runtime.now());
+        let (metrics, now) = (&self.shard.metrics, self.context.look_at_clock());
         metrics.sent_bytes.add(bytes);
         for timed in self.answered.drain(..) {
+            metrics.stages.of(timed.encode).record(sending.since(timed.done));
             metrics.stages.of(timed.send).record(now.since(sending));
             metrics.stages.of(timed.request).record(now.since(timed.began));
         }
@@ -466,15 +477,15 @@ impl<R: Runtime> Connection<R> {
         if !self.out.is_empty() {
             let (bytes, sending) = (self.out.bytes(), self.shard.runtime.now());
             self.last_activity = sending;
-            self.send_out().await?;
+            self.send_out(sending).await?;
             self.note_sent(bytes, sending);
         }
         close.map_or(Ok(()), Err)
     }
 
     /// Sends what waits. A peer that takes nothing for as long as a connection may be idle is given up.
-    async fn send_out(&mut self) -> Result<(), End> {
-        let deadline = self.shard.runtime.now() + connection_idle_max(&self.shard.config());
+    async fn send_out(&mut self, now: Monotonic) -> Result<(), End> {
+        let deadline = now + connection_idle_max(&self.shard.config());
         let sent = async { Some(self.stream.send(&mut self.out).await) };
         let late = async {
             self.shard.runtime.sleep_until(deadline).await;
@@ -499,7 +510,7 @@ impl<R: Runtime> Connection<R> {
         if let (Some(timed), Outcome::Answer(_) | Outcome::AnswerBeforeWritten { .. }) =
             (first.timed, &outcome)
         {
-            self.answered.push(timed);
+            self.answered.push(Timed { done: self.context.looked_at.get(), ..timed });
         }
         let Outcome::AnswerBeforeWritten { answer, written } = outcome else { return outcome };
         self.shard.runtime.spawn(Lane::Data, async move {

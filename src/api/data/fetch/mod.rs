@@ -37,6 +37,7 @@ pub async fn handle<R: Runtime>(
     request: FetchRequest,
 ) -> Outcome<R::File> {
     let shard = context.shard().clone();
+    let mut began = context.looked_at.get();
     let session_id = FetchSessionId(request.session_id);
     let plan = match begin_session(&context, session_request(&header, &request)).await {
         Ok(plan) => plan,
@@ -47,7 +48,6 @@ pub async fn handle<R: Runtime>(
     };
     let bytes_max = u64::try_from(request.max_bytes).unwrap_or(0).min(shard.config().fetch_max_bytes as u64);
     let bytes_min = u64::try_from(request.min_bytes).unwrap_or(0).min(bytes_max);
-    let mut began = shard.runtime.now();
     let deadline = began + Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
     let Some(isolation) = isolation_of(&request, &shard.image.borrow(), &plan) else {
         let answer = failed(&header, &request, ErrorCode::UnknownServerError);
@@ -60,17 +60,16 @@ pub async fn handle<R: Runtime>(
     let collected = loop {
         let asked = asked_partitions(&shard.image.borrow(), &plan, isolation, request.max_bytes);
         let collected = read_all(&context, &asked, bytes_max).await;
-        let read = shard.runtime.now();
+        let read = context.look_at_clock();
         reading += read.since(began);
         let over = request.max_wait_ms <= 0 || read >= deadline;
         if over || asked.is_empty() || collected.has_refusal || collected.bytes >= bytes_min {
             break collected;
         }
         wait_for_more(&context, &asked, &collected, isolation, deadline).await;
-        began = shard.runtime.now();
+        began = context.look_at_clock();
         waiting += began.since(read);
     };
-    let encoding = shard.runtime.now();
     stages.of(Stage::FetchRead).record(reading);
     if !waiting.is_zero() {
         stages.of(Stage::FetchWait).record(waiting);
@@ -82,9 +81,7 @@ pub async fn handle<R: Runtime>(
         Err(error) => refused(error, session_id),
     };
     count_errors(&answer, &shard.metrics.fetch_errors);
-    let outcome = encoded(&header, answer);
-    stages.of(Stage::FetchEncode).record(shard.runtime.now().since(encoding));
-    outcome
+    encoded(&header, answer)
 }
 
 fn count_errors<F>(answer: &FetchAnswer<F>, errors: &ErrorCounts) {

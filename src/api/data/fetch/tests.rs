@@ -72,6 +72,7 @@ impl Shards {
             router: self.0[0].clone(),
             facts: ConnectionFacts { id: 1, listener: 0, client_software: None }.into(),
             peer_address: "127.0.0.1:1".parse().unwrap(),
+            looked_at: self.0[0].shard.runtime.now().into(),
         })
     }
 

@@ -81,21 +81,20 @@ pub fn begin<R: Runtime>(
         0 => FOR_EVER,
         _ => Duration::from_millis(request.timeout_ms.max(0).cast_unsigned().into()),
     };
-    let deadline = context.shard().runtime.now() + patience;
+    let deadline = context.looked_at.get() + patience;
     let mut waits = Vec::with_capacity(plan.orders.len());
     for (owner, orders) in plan.orders {
         let wait = context.router.on(owner, move |shard| shard.append(orders, deadline));
         waits.push((owner, wait));
     }
-    let queued = context.shard().runtime.now();
+    let queued = context.look_at_clock();
     async move {
         let mut done = Done::with_capacity(waits.len());
         for (owner, wait) in waits {
             done.push((owner, wait.await.unwrap_or_default().into_iter().map(Some).collect()));
         }
-        let (shard, durable) = (context.shard().clone(), context.shard().runtime.now());
-        let stages = &shard.metrics.stages;
-        stages.of(Stage::ProduceDurable).record(durable.since(queued));
+        let (shard, durable) = (context.shard().clone(), context.look_at_clock());
+        shard.metrics.stages.of(Stage::ProduceDurable).record(durable.since(queued));
         let mut unwritten = Vec::new();
         let mut answer = |entry: Entry, index: i32| match entry {
             Entry::Refused(answer) => answer,
@@ -131,7 +130,6 @@ pub fn begin<R: Runtime>(
             true => Outcome::Silent,
             false => Outcome::answer(&header, &response),
         };
-        stages.of(Stage::ProduceEncode).record(shard.runtime.now().since(durable));
         if unwritten.is_empty() { answer } else { before_written(context, answer, unwritten) }
     }
 }
