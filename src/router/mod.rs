@@ -11,6 +11,7 @@ mod placement;
 mod producer_ids;
 mod replay;
 mod retention;
+mod transactions;
 mod waits;
 
 use std::any::Any;
