@@ -11,6 +11,7 @@ mod placement;
 mod producer_ids;
 mod replay;
 mod retention;
+mod transaction_markers;
 mod transactions;
 mod waits;
 
