@@ -90,6 +90,12 @@ pub struct BrokerConfig {
     pub log_cleaner_dedupe_buffer_size: u64,
     pub log_cleaner_io_max_bytes_per_second: f64,
 
+    pub transaction_max_timeout_ms: i32,
+    pub transactional_id_expiration_ms: i64,
+    pub transaction_abort_interval_ms: i64,
+    pub transaction_removal_interval_ms: i64,
+    pub add_partitions_to_txn_retry_backoff_ms: i64,
+    pub add_partitions_to_txn_retry_backoff_max_ms: i64,
     pub producer_id_expiration_ms: i64,
     pub producer_id_expiration_check_interval_ms: i64,
 
@@ -201,6 +207,15 @@ impl BrokerConfig {
             log_cleaner_backoff_ms: read.whole("log.cleaner.backoff.ms"),
             log_cleaner_dedupe_buffer_size: read.bytes("log.cleaner.dedupe.buffer.size"),
             log_cleaner_io_max_bytes_per_second: read.real("log.cleaner.io.max.bytes.per.second"),
+            transaction_max_timeout_ms: read.int("transaction.max.timeout.ms"),
+            transactional_id_expiration_ms: read.whole("transactional.id.expiration.ms"),
+            transaction_abort_interval_ms: read
+                .whole("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+            transaction_removal_interval_ms: read
+                .whole("transaction.remove.expired.transaction.cleanup.interval.ms"),
+            add_partitions_to_txn_retry_backoff_ms: read.whole("add.partitions.to.txn.retry.backoff.ms"),
+            add_partitions_to_txn_retry_backoff_max_ms: read
+                .whole("add.partitions.to.txn.retry.backoff.max.ms"),
             producer_id_expiration_ms: read.whole("producer.id.expiration.ms"),
             producer_id_expiration_check_interval_ms: read.whole("producer.id.expiration.check.interval.ms"),
             settings,

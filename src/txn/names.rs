@@ -20,11 +20,6 @@ impl From<&str> for TransactionalId {
         TransactionalId::new(text)
     }
 }
-impl std::borrow::Borrow<str> for TransactionalId {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
 impl fmt::Display for TransactionalId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -49,6 +44,29 @@ pub struct TransactionalProducer {
     pub transactional_id: TransactionalId,
     pub producer_id: ProducerId,
     pub producer_epoch: ProducerEpoch,
+}
+
+/// What a producer is known by in its batches.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ProducerIdentity {
+    pub producer_id: ProducerId,
+    pub producer_epoch: ProducerEpoch,
+}
+
+/// Level of the feature `transaction.version`: of the cluster, or as a client's request shows it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct TransactionVersion(pub i16);
+
+impl TransactionVersion {
+    /// What a client has that sends the older requests.
+    pub const V0: TransactionVersion = TransactionVersion(0);
+    /// KIP-890: each end bumps the epoch, and partitions join with the first batch.
+    pub const V2: TransactionVersion = TransactionVersion(2);
+
+    /// Whether the end of a transaction gives its producer a new epoch.
+    pub fn bumps_epoch(self) -> bool {
+        self >= TransactionVersion::V2
+    }
 }
 
 /// How a transaction ends, to be written into each of its partitions.

@@ -15,8 +15,9 @@ const TABLE_END: &str = "<!-- end -->";
 
 /// The README with its table as `src/protocol/versions.rs` has it; `None`: the two lines it stands between are missing.
 pub fn with_served_versions(readme: &str) -> Option<String> {
-    let rows: String = served_versions().iter().map(row).collect();
-    with_table(readme, &format!("| API | key | versions |\n| --- | --- | --- |\n{rows}"))
+    let rows: String = served_versions().chunks(2).map(|pair| line(pair)).collect();
+    let head = "| API | key | versions | API | key | versions |\n| --- | --- | --- | --- | --- | --- |\n";
+    with_table(readme, &format!("{head}{rows}"))
 }
 
 /// `document` with every metric there is, as `src/metrics/table.rs` has it; `None`: the two lines are missing.
@@ -37,14 +38,21 @@ fn with_table(document: &str, table: &str) -> Option<String> {
     Some(format!("{before}{TABLE_BEGIN}{table}{TABLE_END}{behind}"))
 }
 
-fn row(served: &ServedVersions) -> String {
+/// Two rows beside each other; the last may stand alone.
+fn line(pair: &[ServedVersions]) -> String {
+    let cells: String = pair.iter().map(cells).collect();
+    let empty = if pair.len() < 2 { " | | |" } else { "" };
+    format!("|{cells}{empty}\n")
+}
+
+fn cells(served: &ServedVersions) -> String {
     let ServedVersions { key, advertised_min, min, max } = served;
     let remark = if advertised_min < min {
         format!(" (named from {advertised_min} on, as in Kafka)")
     } else {
         String::new()
     };
-    format!("| {key:?} | {} | {min} to {max}{remark} |\n", *key as i16)
+    format!(" {key:?} | {} | {min} to {max}{remark} |", *key as i16)
 }
 
 /// Each `folder/file.rs` or `folder/file.rs:name` in back quotes must be there; `sources` are texts by path.
@@ -118,7 +126,7 @@ fn imports_of<'a>(bracket: &'a str, above: &[&'a str]) -> Vec<&'a str> {
         }
         None if bracket == "nothing" => Vec::new(),
         None => {
-            let rules = ["partition", "group", "metadata"];
+            let rules = ["partition", "group", "txn", "metadata"];
             let words = bracket.split(' ');
             words.flat_map(|word| if word == "rules" { rules.to_vec() } else { vec![word] }).collect()
         }

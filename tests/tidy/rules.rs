@@ -10,13 +10,17 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     ("metrics", &[]),
     ("partition", &["record", "config"]),
     ("group", &["record", "config"]),
+    ("txn", &["record", "config"]),
     ("metadata", &["config"]),
     ("runtime", &["config", "metrics"]),
     ("storage", &["record", "config", "metrics", "runtime"]),
-    ("shard", &["record", "config", "metrics", "partition", "group", "metadata", "runtime", "storage"]),
-    ("router", &["record", "metrics", "partition", "group", "metadata", "runtime", "shard"]),
+    (
+        "shard",
+        &["record", "config", "metrics", "partition", "group", "txn", "metadata", "runtime", "storage"],
+    ),
+    ("router", &["record", "metrics", "partition", "group", "txn", "metadata", "runtime", "shard"]),
     // An answer holds file ranges to be sent, and every refusal of a shard has its code here.
-    ("protocol", &["record", "partition", "group", "metadata", "runtime", "shard"]),
+    ("protocol", &["record", "partition", "group", "txn", "metadata", "runtime", "shard"]),
     // A request hands the owner's shard a closure to run, so it names the shard.
     (
         "api",
@@ -26,6 +30,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "metrics",
             "partition",
             "group",
+            "txn",
             "metadata",
             "runtime",
             "shard",
@@ -43,6 +48,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "metrics",
             "partition",
             "group",
+            "txn",
             "metadata",
             "runtime",
             "storage",
@@ -59,7 +65,8 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
 ];
 
 /// Folders that decide and never wait, and those below them.
-const WITHOUT_WAITING: [&str; 7] = ["base", "record", "config", "metrics", "partition", "group", "metadata"];
+const WITHOUT_WAITING: [&str; 8] =
+    ["base", "record", "config", "metrics", "partition", "group", "txn", "metadata"];
 
 /// Something that only some folders may touch.
 struct Door {

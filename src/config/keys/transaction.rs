@@ -7,15 +7,15 @@ keys! {
         "How long the last sequence numbers of a silent producer are kept.";
     "producer.id.expiration.check.interval.ms", Int, "600000", AtLeast(1), ReadOnly, Served,
         "How often silent producers are looked for.";
-    "transactional.id.expiration.ms", Int, "604800000", AtLeast(1), ReadOnly, Ignored,
+    "transactional.id.expiration.ms", Int, "604800000", AtLeast(1), ReadOnly, Served,
         "How long a silent transactional id is kept.";
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms", Int, "10000", AtLeast(1), ReadOnly, Ignored,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms", Int, "10000", AtLeast(1), ReadOnly, Served,
         "How often overdue transactions are looked for.";
-    "transaction.max.timeout.ms", Int, "900000", AtLeast(1), ReadOnly, Ignored,
+    "transaction.max.timeout.ms", Int, "900000", AtLeast(1), ReadOnly, Served,
         "Longest transaction timeout a producer may ask for.";
     "transaction.partition.verification.enable", Boolean, "true", Any, ClusterWide, Ignored,
         "Whether a transactional batch is checked against the coordinator's list.";
-    "transaction.remove.expired.transaction.cleanup.interval.ms", Int, "3600000", AtLeast(1), ReadOnly, Ignored,
+    "transaction.remove.expired.transaction.cleanup.interval.ms", Int, "3600000", AtLeast(1), ReadOnly, Served,
         "How often expired transactional ids are looked for.";
     "transaction.state.log.load.buffer.size", Int, "5242880", AtLeast(1), ReadOnly, Ignored,
         "Bytes read at a time when transaction state is loaded.";
@@ -29,8 +29,8 @@ keys! {
         "Length of a segment of __transaction_state at which the next one begins.";
     "transaction.two.phase.commit.enable", Boolean, "false", Any, ReadOnly, Ignored,
         "Whether producers may take part in two-phase commits.";
-    "add.partitions.to.txn.retry.backoff.max.ms", Int, "100", AtLeast(0), ReadOnly, Ignored,
+    "add.partitions.to.txn.retry.backoff.max.ms", Int, "100", AtLeast(0), ReadOnly, Served,
         "Longest time a broker keeps trying to add a partition to a transaction.";
-    "add.partitions.to.txn.retry.backoff.ms", Int, "20", AtLeast(1), ReadOnly, Ignored,
+    "add.partitions.to.txn.retry.backoff.ms", Int, "20", AtLeast(1), ReadOnly, Served,
         "Pause before a broker tries again to add a partition to a transaction.";
 }
