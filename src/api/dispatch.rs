@@ -47,6 +47,19 @@ pub fn begin<R: Runtime>(
         RequestKind::InitProducerId(request) => {
             Box::pin(txn::init_producer_id::handle(context, header, request))
         }
+        RequestKind::AddPartitionsToTxn(request) => {
+            Box::pin(txn::add_partitions_to_txn::handle(context, header, request))
+        }
+        RequestKind::AddOffsetsToTxn(request) => {
+            Box::pin(txn::add_offsets_to_txn::handle(context, header, request))
+        }
+        RequestKind::EndTxn(request) => Box::pin(txn::end_txn::handle(context, header, request)),
+        RequestKind::DescribeTransactions(request) => {
+            Box::pin(txn::describe_transactions::handle(context, header, request))
+        }
+        RequestKind::ListTransactions(request) => {
+            Box::pin(txn::list_transactions::handle(context, header, request))
+        }
         RequestKind::ApiVersions(request) => {
             Box::pin(cluster::api_versions::handle(context, header, request))
         }

@@ -113,11 +113,13 @@ pub async fn start_cluster<R: Runtime>(
         }));
     }
     enter_cluster(router, endpoints, folder.directory_id(), found.was_clean).await?;
-    let serving = router.on(router.entrance(), |shard| {
-        shard.serving.give();
-        async {}
-    });
-    serving.await;
+    for shard in router.shards() {
+        let serving = router.on(shard, |shard| {
+            shard.serving.give();
+            async {}
+        });
+        serving.await;
+    }
     listen_on_every_shard(router, &config, listeners).await?;
     for owner in router.shards() {
         drop(router.on(owner, |shard| {
@@ -130,6 +132,8 @@ pub async fn start_cluster<R: Runtime>(
             async {}
         }));
         drop(router.at(owner, |router| {
+            let errands = router.clone();
+            router.shard.runtime.spawn(Lane::Data, async move { errands.run_transaction_errands().await });
             let retaining = router.clone();
             router.shard.runtime.spawn(Lane::Background, async move { retaining.run_retention().await });
             let (scrubbing, sharers) = (router.shard.clone(), router.owner_count());

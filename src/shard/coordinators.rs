@@ -2,7 +2,7 @@
 //! machines ask for: appends, answers, timers.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
 
@@ -11,10 +11,11 @@ use futures_lite::future;
 use super::Shard;
 use super::cluster_view::ClusterView;
 use super::completion::{Bell, Completer, completion};
-use super::data_plane::{AppendOrder, AppendRefusal, QueryRefusal};
+use super::data_plane::{AppendOrder, QueryRefusal};
+use super::deadlines::Deadlines;
 use super::read_records::AtDamage;
 use super::settings::FOR_EVER;
-use crate::base::{LeaderEpoch, Monotonic, PartitionIndex, TopicId, TopicName, TopicPartition};
+use crate::base::{LeaderEpoch, PartitionIndex, TopicId, TopicName, TopicPartition};
 use crate::group::{
     AppendFailure, AppendId, Coordinator, Effect, EncodedRecord, Event, GroupSettings, Now, ReplyToken,
     Request, Response, TimerKey,
@@ -30,39 +31,8 @@ pub struct GroupCoordinator {
     next_token: Cell<u64>,
     /// Requests that have no answer yet; bounded by the requests in flight.
     unanswered: RefCell<BTreeMap<ReplyToken, Completer<Response>>>,
-    timers: RefCell<Timers>,
+    timers: RefCell<Deadlines<TimerKey>>,
     timers_changed: Bell,
-}
-
-/// Deadlines by key, and keys by deadline.
-#[derive(Default)]
-struct Timers {
-    deadlines: BTreeMap<TimerKey, Monotonic>,
-    order: BTreeSet<(Monotonic, TimerKey)>,
-}
-
-impl Timers {
-    fn arm(&mut self, key: TimerKey, deadline: Monotonic) {
-        self.cancel(&key);
-        self.deadlines.insert(key.clone(), deadline);
-        self.order.insert((deadline, key));
-    }
-    fn cancel(&mut self, key: &TimerKey) {
-        if let Some(deadline) = self.deadlines.remove(key) {
-            self.order.remove(&(deadline, key.clone()));
-        }
-    }
-    fn next_deadline(&self) -> Option<Monotonic> {
-        self.order.first().map(|(deadline, _)| *deadline)
-    }
-    fn take_due(&mut self, now: Monotonic) -> Option<TimerKey> {
-        if self.next_deadline()? > now {
-            return None;
-        }
-        let (_, key) = self.order.pop_first()?;
-        self.deadlines.remove(&key);
-        Some(key)
-    }
 }
 
 impl<R: Runtime> Shard<R> {
@@ -186,7 +156,7 @@ impl<R: Runtime> Shard<R> {
                 }
             }
             Effect::ArmTimer { key, deadline } => {
-                let sooner = coordinator.timers.borrow().next_deadline().is_none_or(|next| deadline < next);
+                let sooner = coordinator.timers.borrow().next().is_none_or(|next| deadline < next);
                 coordinator.timers.borrow_mut().arm(key, deadline);
                 if sooner {
                     coordinator.timers_changed.ring();
@@ -208,11 +178,27 @@ impl<R: Runtime> Shard<R> {
         for record in records {
             batch.push(now, Some(&record.key), record.value.as_deref());
         }
-        let leader_epoch = self
-            .replica(coordinator.partition)
-            .map_or(LeaderEpoch::NONE, |replica| replica.leader_epoch.get());
+        let appended = self.append_own_batch(coordinator.partition, batch);
+        let (shard, coordinator) = (self.clone(), coordinator.clone());
+        self.runtime.spawn(Lane::Data, async move {
+            let event = match appended.await {
+                true => Event::AppendDone(id),
+                false => Event::AppendFailed(id, AppendFailure::NotCoordinator),
+            };
+            shard.group_event(&coordinator, event);
+        });
+    }
+
+    /// Appends what a coordinator keeps to its partition; it is on its way when this returns, and the future says whether it is durable.
+    pub(super) fn append_own_batch(
+        self: &Rc<Self>,
+        partition: TopicPartition,
+        batch: BatchBuilder,
+    ) -> impl Future<Output = bool> + use<R> {
+        let leader_epoch =
+            self.replica(partition).map_or(LeaderEpoch::NONE, |replica| replica.leader_epoch.get());
         let order = AppendOrder {
-            partition: coordinator.partition,
+            partition,
             batch: CheckedBatch::ours(batch.finish()),
             origin: AppendOrigin::Coordinator {
                 expected_leader_epoch: leader_epoch,
@@ -221,15 +207,7 @@ impl<R: Runtime> Shard<R> {
         };
         // An append that is given up may still become durable, so it is waited for: it ends or its folder goes offline.
         let appended = self.append(vec![order], self.runtime.now() + FOR_EVER);
-        let (shard, coordinator) = (self.clone(), coordinator.clone());
-        self.runtime.spawn(Lane::Data, async move {
-            let result = appended.await.pop().unwrap_or(Err(AppendRefusal::ShardStopped));
-            let event = match result {
-                Ok(_) => Event::AppendDone(id),
-                Err(_) => Event::AppendFailed(id, AppendFailure::NotCoordinator),
-            };
-            shard.group_event(&coordinator, event);
-        });
+        async move { appended.await.pop().is_some_and(|result| result.is_ok()) }
     }
 
     /// Fires the coordinator's timers until it is replaced or ends.
@@ -246,7 +224,7 @@ impl<R: Runtime> Shard<R> {
                 self.group_event(coordinator, Event::TimerFired(key));
                 continue;
             }
-            let next = coordinator.timers.borrow().next_deadline();
+            let next = coordinator.timers.borrow().next();
             match next {
                 None => coordinator.timers_changed.wait().await,
                 Some(deadline) => {

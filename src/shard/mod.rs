@@ -9,6 +9,7 @@ mod completion;
 mod connection_counts;
 mod coordinators;
 mod data_plane;
+mod deadlines;
 mod delete_records;
 mod descriptors;
 mod disk_room;
@@ -32,6 +33,7 @@ mod settings;
 mod signal;
 mod snapshots;
 mod topics;
+mod transactions;
 mod without_room;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -64,6 +66,7 @@ pub use request_memory::{RequestMemory, SMALL_FRAME_BYTES_MAX};
 pub use settings::{FOR_EVER, connection_idle_max, produce_rules};
 pub use signal::{Signal, SignalWatch};
 pub use topics::METADATA_LEADER_EPOCH;
+pub use transactions::{Errand, TransactionErrand};
 
 use commit_window::CommitWindow;
 use coordinators::GroupCoordinators;
@@ -71,6 +74,7 @@ use disk_room::DiskRoom;
 use folder_use::FolderUse;
 use later_syncs::LaterSyncs;
 use snapshots::SnapshotsDue;
+use transactions::TransactionCoordinators;
 
 /// The state of one core. Only tasks of this shard touch it; no borrow of it lives across an await.
 pub struct Shard<R: Runtime> {
@@ -116,6 +120,7 @@ pub struct Shard<R: Runtime> {
     /// What the data folder said of its logs at start.
     pub checkpoints: RefCell<FolderCheckpoints>,
     group_coordinators: GroupCoordinators,
+    transaction_coordinators: TransactionCoordinators,
     /// Where in the metadata log topics, or their partitions, last came or went.
     topics_version: Cell<i64>,
     /// The fetch sessions whose ids name this shard.
@@ -168,6 +173,7 @@ impl<R: Runtime> Shard<R> {
             checkpoints: RefCell::default(),
             topics_version: Cell::new(0),
             group_coordinators: RefCell::default(),
+            transaction_coordinators: TransactionCoordinators::default(),
             fetch_sessions: RefCell::new(FetchSessions::new(
                 runtime.shard(),
                 settings::fetch_session_limits(&config, runtime.shard(), count),

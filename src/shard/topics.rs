@@ -8,7 +8,9 @@ use super::replica::Replica;
 use super::settings::producer_limits;
 use crate::base::{LeaderEpoch, Offset, TopicName, TopicPartition, Trouble};
 use crate::config::{CleanupPolicy, TopicConfig};
-use crate::metadata::{Delta, METADATA_TOPIC, OFFSETS_TOPIC, Record, ReplayError, ResourceType};
+use crate::metadata::{
+    Delta, METADATA_TOPIC, OFFSETS_TOPIC, Record, ReplayError, ResourceType, TRANSACTION_TOPIC,
+};
 use crate::runtime::Runtime;
 use crate::storage::{DeletedPartition, partition_folder_name, retire_folders};
 
@@ -115,7 +117,8 @@ impl<R: Runtime> Shard<R> {
         let topic =
             image.topic(partition.topic_id).expect("a partition's topic is in the image it was created in");
         let leader_epoch = image.partition(partition).expect("the partition was just created").leader_epoch;
-        let coordinates = topic.name.as_str() == OFFSETS_TOPIC;
+        let coordinates_groups = topic.name.as_str() == OFFSETS_TOPIC;
+        let coordinates_transactions = topic.name.as_str() == TRANSACTION_TOPIC;
         let (name, folder) = (topic.name.clone(), partition_folder_name(&topic.name, partition.partition));
         drop(image);
         let config = self.topic_config(name.as_str());
@@ -123,8 +126,11 @@ impl<R: Runtime> Shard<R> {
         let replica =
             Replica::new(partition, name, folder, leader_epoch, config, producer_limits(&self.config()));
         self.replicas.borrow_mut().insert(partition, Rc::new(replica));
-        if coordinates {
+        if coordinates_groups {
             self.begin_coordinating(partition);
+        }
+        if coordinates_transactions {
+            self.begin_coordinating_transactions(partition);
         }
     }
 
@@ -147,6 +153,7 @@ impl<R: Runtime> Shard<R> {
         for partition in partitions {
             let Some(replica) = self.replicas.borrow_mut().remove(&partition) else { continue };
             self.end_coordinating(partition);
+            self.end_coordinating_transactions(partition);
             replica.deleted.set(true);
             replica.give_up();
             removed.push(replica);

@@ -21,6 +21,8 @@ use crate::runtime::{Runtime, SendQueue, SendSegment};
 const FIRST_SOFTWARE_VERSION: i16 = 3;
 /// First version that may name features whose lowest level is 0 (KIP-1022).
 const FIRST_ZERO_FEATURE_VERSION: i16 = 4;
+/// First version of TxnOffsetCommit that makes its group part of the transaction, which `transaction.version` 2 stands for, too.
+const FIRST_IMPLICIT_OFFSETS_VERSION: i16 = 5;
 /// First version of EndTxn that gives the next producer epoch, which `transaction.version` 2 stands for (KIP-890).
 const FIRST_EPOCH_BUMP_VERSION: i16 = 5;
 
@@ -91,7 +93,10 @@ fn finalized_at(name: &str, level: i16) -> FinalizedFeatureKey {
 fn is_kept(feature: &str) -> bool {
     match feature {
         "group.version" => is_served(ApiKey::ConsumerGroupHeartbeat, 0),
-        "transaction.version" => is_served(ApiKey::EndTxn, FIRST_EPOCH_BUMP_VERSION),
+        "transaction.version" => {
+            is_served(ApiKey::EndTxn, FIRST_EPOCH_BUMP_VERSION)
+                && is_served(ApiKey::TxnOffsetCommit, FIRST_IMPLICIT_OFFSETS_VERSION)
+        }
         "share.version" => is_served(ApiKey::ShareFetch, 1),
         // The message crate does not know StreamsGroupHeartbeat.
         "streams.version" => false,
