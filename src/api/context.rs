@@ -2,6 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use super::data::ProduceTurns;
 use crate::base::{Monotonic, ShardId, TopicPartition};
 use crate::router::{ConnectionFacts, Router, shard_of};
 use crate::runtime::Runtime;
@@ -15,6 +16,7 @@ pub struct RequestContext<R: Runtime> {
     /// When the connection's task last looked at the clock: what follows at once uses it, since a look is most of what
     /// measuring costs.
     pub looked_at: Cell<Monotonic>,
+    pub produce_turns: Rc<ProduceTurns>,
 }
 
 impl<R: Runtime> RequestContext<R> {

@@ -100,6 +100,15 @@ pub fn begin<R: Runtime>(
         RequestKind::OffsetCommit(request) => {
             Box::pin(group::offset_commit::handle(context, header, request))
         }
+        RequestKind::TxnOffsetCommit(request) => {
+            Box::pin(group::txn_offset_commit::handle(context, header, request))
+        }
+        RequestKind::WriteTxnMarkers(request) => {
+            Box::pin(txn::write_txn_markers::handle(context, header, request))
+        }
+        RequestKind::DescribeProducers(request) => {
+            Box::pin(data::describe_producers::handle(context, header, request))
+        }
         RequestKind::OffsetFetch(request) => Box::pin(group::offset_fetch::handle(context, header, request)),
         RequestKind::JoinGroup(request) => Box::pin(group::join_group::handle(context, header, request)),
         RequestKind::Heartbeat(request) => Box::pin(group::heartbeat::handle(context, header, request)),

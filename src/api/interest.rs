@@ -68,6 +68,7 @@ fn group_of(request: &RequestKind) -> Option<&str> {
         RequestKind::LeaveGroup(request) => Some(&request.group_id),
         RequestKind::ConsumerGroupHeartbeat(request) => Some(&request.group_id),
         RequestKind::OffsetCommit(request) => Some(&request.group_id),
+        RequestKind::TxnOffsetCommit(request) => Some(&request.group_id),
         RequestKind::OffsetFetch(request) => {
             request.groups.first().map(|group| group.group_id.as_str()).or(Some(&request.group_id))
         }

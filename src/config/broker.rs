@@ -96,6 +96,7 @@ pub struct BrokerConfig {
     pub transaction_removal_interval_ms: i64,
     pub add_partitions_to_txn_retry_backoff_ms: i64,
     pub add_partitions_to_txn_retry_backoff_max_ms: i64,
+    pub transaction_partition_verification_enable: bool,
     pub producer_id_expiration_ms: i64,
     pub producer_id_expiration_check_interval_ms: i64,
 
@@ -216,6 +217,8 @@ impl BrokerConfig {
             add_partitions_to_txn_retry_backoff_ms: read.whole("add.partitions.to.txn.retry.backoff.ms"),
             add_partitions_to_txn_retry_backoff_max_ms: read
                 .whole("add.partitions.to.txn.retry.backoff.max.ms"),
+            transaction_partition_verification_enable: read
+                .boolean("transaction.partition.verification.enable"),
             producer_id_expiration_ms: read.whole("producer.id.expiration.ms"),
             producer_id_expiration_check_interval_ms: read.whole("producer.id.expiration.check.interval.ms"),
             settings,

@@ -1,4 +1,4 @@
-use crate::base::{Map, TopicId, TopicName};
+use crate::base::{Map, ProducerId, TopicId, TopicName};
 
 use super::classic::ClassicGroup;
 use super::cluster::Cluster;
@@ -60,15 +60,31 @@ impl Coordinator {
     }
 
     /// Takes in one record of the log while loading. A malformed one changes nothing.
-    pub fn replay(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), MalformedRecord> {
+    /// `producer_id`: whose transaction it belongs to.
+    pub fn replay(
+        &mut self,
+        producer_id: Option<ProducerId>,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<(), MalformedRecord> {
         assert_ne!(self.phase, Phase::Serving, "records are read from the log only while loading");
         if self.phase == Phase::Resigned {
             return Ok(());
         }
-        if let Some(record) = Record::decode(key, value)? {
-            self.replayed.replay(record);
+        match (Record::decode(key, value)?, producer_id) {
+            (Some(record), Some(producer_id)) => self.replayed.replay_pending(producer_id, record),
+            (Some(record), None) => self.replayed.replay(record),
+            (None, _) => {}
         }
         Ok(())
+    }
+
+    /// Takes in an end marker of the log while loading.
+    pub fn replay_end(&mut self, producer_id: ProducerId, commits: bool) {
+        assert_ne!(self.phase, Phase::Serving, "markers are read from the log only while loading");
+        if self.phase == Phase::Loading {
+            self.replayed.end_transaction(producer_id, commits);
+        }
     }
 
     /// Handles one event; the effects are to be carried out in their order.
@@ -103,6 +119,8 @@ impl Coordinator {
             Request::Heartbeat(heartbeat) => self.heartbeat(now, token, &heartbeat),
             Request::LeaveGroup(leave) => self.leave_group(now, cluster, token, leave),
             Request::OffsetCommit(commit) => self.commit_offsets(now, token, commit),
+            Request::TxnOffsetCommit(commit) => self.commit_in_transaction(now, token, commit),
+            Request::EndTransaction(end) => self.end_transaction(token, end),
             Request::OffsetFetch(fetch) => self.fetch_offsets(token, fetch),
             Request::OffsetDelete(delete) => self.delete_offsets(token, delete),
             Request::DeleteGroups(groups) => self.delete_groups(now, token, groups),
@@ -171,7 +189,10 @@ impl Coordinator {
 
     fn take_up(&mut self, now: Now, append: InFlight) {
         for record in append.records {
-            self.replayed.replay(record);
+            match append.producer {
+                Some(producer) => self.replayed.replay_pending(producer.producer_id, record),
+                None => self.replayed.replay(record),
+            }
         }
         match append.then {
             Then::Nothing | Then::GroupCreated(_) => (),
@@ -187,6 +208,7 @@ impl Coordinator {
                 }
             }
             Then::GroupsDeleted(groups) => self.deletion_decided(append.id, &groups),
+            Then::TransactionEnded(end) => self.replayed.end_transaction(end.producer_id, end.commits),
         }
         for waiting in append.waiting {
             match waiting {
@@ -202,7 +224,7 @@ impl Coordinator {
         let error = failure.as_refusal();
         self.consumer_append_failed(now, cluster, &append.records);
         match append.then {
-            Then::Nothing => (),
+            Then::Nothing | Then::TransactionEnded(_) => (),
             Then::GroupCreated(group) => self.creation_failed(now, &group, error),
             Then::AssignmentStored { group: id, generation } => {
                 if let Some((group, mut turn)) = self.enter_live(now, &id) {

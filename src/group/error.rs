@@ -16,6 +16,9 @@ pub enum GroupError {
     RebalanceInProgress,
     UnsupportedVersion,
     InvalidRequest,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    TransactionCoordinatorFenced,
     NonEmptyGroup,
     GroupIdNotFound,
     MemberIdRequired,
@@ -46,6 +49,9 @@ impl GroupError {
             GroupError::RebalanceInProgress => 27,
             GroupError::UnsupportedVersion => 35,
             GroupError::InvalidRequest => 42,
+            GroupError::InvalidProducerEpoch => 47,
+            GroupError::InvalidTxnState => 48,
+            GroupError::TransactionCoordinatorFenced => 52,
             GroupError::NonEmptyGroup => 68,
             GroupError::GroupIdNotFound => 69,
             GroupError::MemberIdRequired => 79,
@@ -76,6 +82,12 @@ pub enum AppendFailure {
     NotCoordinator,
     /// The records are larger than the partition takes.
     TooLarge,
+    /// The transaction's producer has a newer epoch.
+    InvalidProducerEpoch,
+    /// The transaction has ended meanwhile.
+    InvalidTxnState,
+    /// A newer transaction coordinator has written a marker.
+    TransactionCoordinatorFenced,
 }
 
 impl AppendFailure {
@@ -85,6 +97,9 @@ impl AppendFailure {
             AppendFailure::Unavailable => GroupError::CoordinatorNotAvailable,
             AppendFailure::NotCoordinator => GroupError::NotCoordinator,
             AppendFailure::TooLarge => GroupError::UnknownServerError,
+            AppendFailure::InvalidProducerEpoch => GroupError::InvalidProducerEpoch,
+            AppendFailure::InvalidTxnState => GroupError::InvalidTxnState,
+            AppendFailure::TransactionCoordinatorFenced => GroupError::TransactionCoordinatorFenced,
         }
     }
 }

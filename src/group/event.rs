@@ -1,9 +1,9 @@
-use crate::base::{Monotonic, TimestampMs, TopicId, TopicName};
+use crate::base::{Monotonic, ProducerEpoch, ProducerId, TimestampMs, TopicId, TopicName};
 
 use super::error::AppendFailure;
 use super::names::{Generation, GroupId, MemberId};
 use super::records::EncodedRecord;
-use super::request::{Request, Response};
+use super::request::{EndTransaction, Request, Response};
 
 /// Names one request until it is answered; the engine knows whom it stands for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -63,6 +63,13 @@ pub enum Effect {
     Append {
         id: AppendId,
         records: Vec<EncodedRecord>,
+        /// Whose transaction they belong to.
+        producer: Option<BatchProducer>,
+    },
+    /// Write this end marker to the coordinator's partition, after all appends asked for before.
+    AppendMarker {
+        id: AppendId,
+        end: EndTransaction,
     },
     Reply {
         token: ReplyToken,
@@ -77,6 +84,13 @@ pub enum Effect {
     },
     /// Worth a line in the broker's log and a count.
     Note(Note),
+}
+
+/// The producer that stands in the header of a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BatchProducer {
+    pub producer_id: ProducerId,
+    pub producer_epoch: ProducerEpoch,
 }
 
 /// What an operator may want to read about a group.

@@ -15,6 +15,7 @@ mod event;
 mod names;
 mod offsets;
 mod outbox;
+mod pending;
 mod records;
 mod replay;
 mod request;
@@ -25,7 +26,7 @@ pub use assignor::{Assignor, Partitions};
 pub use cluster::{Cluster, ClusterTopic, ConsumerTiming};
 pub use coordinator::Coordinator;
 pub use error::{AppendFailure, GroupError};
-pub use event::{AppendId, Effect, Event, Note, Now, ReplyToken, TimerKey};
+pub use event::{AppendId, BatchProducer, Effect, Event, Note, Now, ReplyToken, TimerKey};
 pub use names::{Generation, GroupId, InstanceId, MemberEpoch, MemberId, ProtocolName};
 pub use records::{
     CommittedOffset, ConsumerGroupMetadata, ConsumerMemberMetadata, ConsumerRecord, CurrentAssignment,

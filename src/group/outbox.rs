@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use super::classic::ReplacedMember;
 use super::error::GroupError;
-use super::event::{AppendId, Effect, Note, Now, ReplyToken, TimerKey};
+use super::event::{AppendId, BatchProducer, Effect, Note, Now, ReplyToken, TimerKey};
 use super::names::{Generation, GroupId, InstanceId, MemberId};
 use super::records::Record;
-use super::request::{OffsetFetch, Response};
+use super::request::{EndTransaction, OffsetFetch, Response};
 use super::settings::GroupSettings;
 use super::timers::Timers;
 
@@ -27,6 +27,8 @@ pub(super) struct Outbox {
 pub(super) struct InFlight {
     pub id: AppendId,
     pub records: Vec<Record>,
+    /// Whose transaction the records belong to.
+    pub producer: Option<BatchProducer>,
     pub then: Then,
     /// Answered after `then`, in this order.
     pub waiting: Vec<Waiting>,
@@ -49,6 +51,8 @@ pub(super) enum Then {
     StaticMemberReplaced(Box<StaticMemberReplaced>),
     /// These groups were taken out of service; if it fails, they are back.
     GroupsDeleted(Vec<GroupId>),
+    /// It is an end marker: the offsets of that transaction hold, or are dropped.
+    TransactionEnded(EndTransaction),
 }
 
 #[derive(Debug)]
@@ -109,11 +113,40 @@ impl Outbox {
     }
 
     pub fn append(&mut self, records: Vec<Record>, then: Then) -> AppendId {
-        self.last_append += 1;
-        let id = AppendId(self.last_append);
-        self.effects.push(Effect::Append { id, records: records.iter().map(Record::encode).collect() });
-        self.in_flight.push_back(InFlight { id, records, then, waiting: Vec::new(), done: false });
+        self.append_of(None, records, then)
+    }
+
+    /// As `append`, for records that belong to the transaction of `producer`.
+    pub fn append_of(
+        &mut self,
+        producer: Option<BatchProducer>,
+        records: Vec<Record>,
+        then: Then,
+    ) -> AppendId {
+        let id = self.next_append();
+        let encoded = records.iter().map(Record::encode).collect();
+        self.effects.push(Effect::Append { id, records: encoded, producer });
+        self.in_flight.push_back(InFlight { id, records, producer, then, waiting: Vec::new(), done: false });
         id
+    }
+
+    pub fn append_marker(&mut self, end: EndTransaction) -> AppendId {
+        let id = self.next_append();
+        self.effects.push(Effect::AppendMarker { id, end });
+        self.in_flight.push_back(InFlight {
+            id,
+            records: Vec::new(),
+            producer: None,
+            then: Then::TransactionEnded(end),
+            waiting: Vec::new(),
+            done: false,
+        });
+        id
+    }
+
+    fn next_append(&mut self) -> AppendId {
+        self.last_append += 1;
+        AppendId(self.last_append)
     }
 
     /// Appends tombstones, in several parts if they are many; `then` holds for the last, whose id this gives.
@@ -156,6 +189,8 @@ impl Response {
             Response::Heartbeat(_) => Response::Heartbeat(Err(error)),
             Response::LeaveGroup(_) => Response::LeaveGroup(Err(error)),
             Response::OffsetCommit(_) => Response::OffsetCommit(Err(error)),
+            Response::TxnOffsetCommit(_) => Response::TxnOffsetCommit(Err(error)),
+            Response::EndTransaction(_) => Response::EndTransaction(Err(error)),
             Response::OffsetFetch(_) => Response::OffsetFetch(Err(error)),
             Response::OffsetDelete(_) => Response::OffsetDelete(Err(error)),
             Response::DeleteGroups(groups) => Response::DeleteGroups(

@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
-use crate::base::{Map, PartitionIndex, TopicName};
+use crate::base::{Map, PartitionIndex, ProducerId, TopicName};
 
 use super::consumer::ConsumerGroup;
 use super::names::GroupId;
+use super::pending::{OpenTransactions, PendingOffsets};
 use super::records::{CommittedOffset, ConsumerRecord, GroupMetadata, OffsetKey, Record};
 
 /// What the log says, up to some record: the same records give the same state, whether they were just
@@ -11,6 +12,8 @@ use super::records::{CommittedOffset, ConsumerRecord, GroupMetadata, OffsetKey, 
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct ReplayedGroups {
     groups: Map<GroupId, ReplayedGroup>,
+    /// Where the transactions have offsets that have not ended.
+    open: OpenTransactions,
 }
 
 /// One group the log knows.
@@ -21,6 +24,8 @@ pub(super) struct ReplayedGroup {
     /// `None`: it is no consumer group.
     pub consumer: Option<Box<ConsumerGroup>>,
     offsets: BTreeMap<TopicName, BTreeMap<PartitionIndex, CommittedOffset>>,
+    /// Committed in transactions that have not ended.
+    pub pending: PendingOffsets,
 }
 
 impl ReplayedGroups {
@@ -30,11 +35,15 @@ impl ReplayedGroups {
         match record {
             Record::Offset { key, value: Some(value) } => {
                 let group = self.groups.entry(key.group).or_default();
+                group.pending.supersede(&key.topic, key.partition);
                 group.offsets.entry(key.topic).or_default().insert(key.partition, value);
             }
             Record::Offset { key, value: None } => {
                 if let Some(group) = self.groups.get_mut(&key.group) {
                     group.forget(&key);
+                    for producer_id in group.pending.forget(&key.topic, key.partition) {
+                        self.open.leave(producer_id, &key);
+                    }
                 }
             }
             Record::Group { group, value: Some(value) } => {
@@ -62,9 +71,33 @@ impl ReplayedGroups {
         }
     }
 
+    /// Applies a record that belongs to a producer's transaction: an offset waits for its end, and makes its group meanwhile.
+    pub fn replay_pending(&mut self, producer_id: ProducerId, record: Record) {
+        let Record::Offset { key, value: Some(value) } = record else { return self.replay(record) };
+        self.open.enter(producer_id, key.clone());
+        let group = self.groups.entry(key.group).or_default();
+        group.pending.put(key.topic, key.partition, producer_id, value);
+    }
+
+    /// The producer's transaction has ended: what it has committed holds now, unless a later record of the same offset does.
+    pub fn end_transaction(&mut self, producer_id: ProducerId, commits: bool) {
+        for key in self.open.end(producer_id) {
+            let Some(group) = self.groups.get_mut(&key.group) else { continue };
+            let taken = group.pending.take(&key.topic, key.partition, producer_id, commits);
+            if let Some(committed) = taken {
+                group.offsets.entry(key.topic).or_default().insert(key.partition, committed);
+            } else {
+                self.drop_if_nothing(&key.group);
+            }
+        }
+    }
+
     fn drop_if_nothing(&mut self, id: &GroupId) {
         let nothing = |group: &ReplayedGroup| {
-            group.metadata.is_none() && group.consumer.is_none() && group.offsets.is_empty()
+            group.metadata.is_none()
+                && group.consumer.is_none()
+                && group.offsets.is_empty()
+                && group.pending.is_empty()
         };
         if self.groups.get(id).is_some_and(nothing) {
             self.groups.remove(id);

@@ -4,10 +4,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use uuid::Uuid;
 
-use crate::base::{LeaderEpoch, Offset, PartitionIndex, TopicId, TopicName};
+use crate::base::{LeaderEpoch, Offset, PartitionIndex, ProducerEpoch, ProducerId, TopicId, TopicName};
 
 use super::assignor::Partitions;
 use super::error::GroupError;
+use super::event::BatchProducer;
 use super::names::{Generation, GroupId, InstanceId, MemberEpoch, MemberId, ProtocolName};
 use super::records::ConsumerMemberMetadata;
 
@@ -19,6 +20,8 @@ pub enum Request {
     Heartbeat(Heartbeat),
     LeaveGroup(LeaveGroup),
     OffsetCommit(OffsetCommit),
+    TxnOffsetCommit(TxnOffsetCommit),
+    EndTransaction(EndTransaction),
     OffsetFetch(OffsetFetch),
     OffsetDelete(OffsetDelete),
     DeleteGroups(Vec<GroupId>),
@@ -37,6 +40,8 @@ pub enum Response {
     LeaveGroup(Result<Vec<LeftMember>, GroupError>),
     /// For each partition in the order asked for; `Err`: the same for all.
     OffsetCommit(Result<Vec<TopicOutcomes>, GroupError>),
+    TxnOffsetCommit(Result<Vec<TopicOutcomes>, GroupError>),
+    EndTransaction(Result<(), GroupError>),
     OffsetFetch(Result<Vec<FetchedTopic>, GroupError>),
     OffsetDelete(Result<Vec<TopicOutcomes>, GroupError>),
     DeleteGroups(Vec<(GroupId, Result<(), GroupError>)>),
@@ -184,6 +189,26 @@ pub struct OffsetCommit {
     pub topics: Vec<CommitTopic>,
 }
 
+/// Offsets to remember once the transaction of `producer` commits (KIP-98, KIP-447). `commit` says who brings them, if anybody;
+/// its `retention_ms` and `knows_member_epochs` do not matter here.
+#[derive(Clone, Debug)]
+pub struct TxnOffsetCommit {
+    pub producer: BatchProducer,
+    pub commit: OffsetCommit,
+}
+
+/// A producer's transaction has ended: a marker is to be written, and its offsets hold or are dropped with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EndTransaction {
+    pub producer_id: ProducerId,
+    pub producer_epoch: ProducerEpoch,
+    /// Leader epoch of the transaction coordinator's partition.
+    pub coordinator_epoch: i32,
+    pub commits: bool,
+    /// 0 and 1: the older protocol; 2: KIP-890.
+    pub transaction_version: i16,
+}
+
 #[derive(Clone, Debug)]
 pub struct CommitTopic {
     pub topic: TopicName,
@@ -205,7 +230,7 @@ pub struct OffsetFetch {
     pub group: GroupId,
     /// `None`: all there is.
     pub topics: Option<Vec<FetchTopic>>,
-    /// Wait until every commit that was under way is known to hold (KIP-447).
+    /// Wait until every commit that was under way is known to hold, and do not tell what an open transaction may change (KIP-447).
     pub require_stable: bool,
     /// From version 9 on: which member of a consumer group asks; `None`: nobody in particular.
     pub member: Option<MemberId>,
@@ -235,6 +260,8 @@ pub struct FetchedOffset {
     pub offset: Offset,
     pub leader_epoch: LeaderEpoch,
     pub metadata: Box<str>,
+    /// A transaction that has not ended has committed here, and the reader wants to know: nothing is told (KIP-447).
+    pub is_unstable: bool,
 }
 
 impl FetchedOffset {
@@ -244,6 +271,7 @@ impl FetchedOffset {
             offset: Offset::NONE,
             leader_epoch: LeaderEpoch::NONE,
             metadata: Box::default(),
+            is_unstable: false,
         }
     }
 }
@@ -373,6 +401,8 @@ impl Request {
             Request::Heartbeat(_) => Response::Heartbeat(Err(error)),
             Request::LeaveGroup(_) => Response::LeaveGroup(Err(error)),
             Request::OffsetCommit(_) => Response::OffsetCommit(Err(error)),
+            Request::TxnOffsetCommit(_) => Response::TxnOffsetCommit(Err(error)),
+            Request::EndTransaction(_) => Response::EndTransaction(Err(error)),
             Request::OffsetFetch(_) => Response::OffsetFetch(Err(error)),
             Request::OffsetDelete(_) => Response::OffsetDelete(Err(error)),
             Request::DeleteGroups(groups) => {

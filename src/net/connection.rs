@@ -99,6 +99,7 @@ pub async fn serve_connection<R: Runtime>(
         facts: RefCell::new(facts),
         peer_address: peer,
         looked_at: Cell::new(now),
+        produce_turns: Rc::default(),
     });
     let mut connection = Connection {
         idle: Box::pin(shard.runtime.sleep_until(now + connection_idle_max(&shard.config()))),

@@ -2,27 +2,30 @@ use crate::base::{LeaderEpoch, Monotonic, Offset, TimestampMs};
 use crate::record::{BatchHeader, EndMarker};
 
 use super::Partition;
+use super::producers::DataCheck;
 use super::transactions::CompletedTransaction;
+use super::verification::{Verification, VerificationGuard};
 
 /// Who appends, which decides what is checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AppendOrigin {
-    /// A Produce request; sequences are checked. `transaction_verified`: the transaction coordinator has just said that the
-    /// batch's transaction is open and covers this partition (KIP-890).
-    Client { transaction_verified: bool },
+    /// A Produce request; sequences are checked. `verification`: whether the transaction coordinator has said that the batch's
+    /// transaction is open and covers this partition (KIP-890).
+    Client { verification: Verification },
     /// A coordinator of this broker, for its own log; no sequences. `expected_leader_epoch`: the one it has loaded its state
-    /// under. `transaction_verified` as above.
-    Coordinator { expected_leader_epoch: LeaderEpoch, transaction_verified: bool },
+    /// under. `verification` as above.
+    Coordinator { expected_leader_epoch: LeaderEpoch, verification: Verification },
     /// The transaction coordinator's end marker. `transaction_version`: 0 and 1 the older protocol, 2 and up KIP-890.
     Marker { marker: EndMarker, transaction_version: i16 },
 }
 
 impl AppendOrigin {
-    pub(super) fn transaction_verified(&self) -> bool {
+    pub(super) fn verification(&self) -> Verification {
         match self {
-            AppendOrigin::Client { transaction_verified }
-            | AppendOrigin::Coordinator { transaction_verified, .. } => *transaction_verified,
-            AppendOrigin::Marker { .. } => true,
+            AppendOrigin::Client { verification } | AppendOrigin::Coordinator { verification, .. } => {
+                *verification
+            }
+            AppendOrigin::Marker { .. } => Verification::Waived,
         }
     }
 }
@@ -47,6 +50,9 @@ pub enum AppendPlan {
         /// Max timestamp of the batch in the log, which is its append time where the topic uses that.
         timestamp: TimestampMs,
     },
+    /// Nothing is decided: the batch would begin its producer's transaction here, and the coordinator has not been asked about it.
+    /// Once it has said yes, the batch may come again with this guard.
+    Unverified(VerificationGuard),
 }
 
 /// Why a batch is refused, with Kafka's number. Kafka 4 has no more use here for DUPLICATE_SEQUENCE_NUMBER (an overlap is out of
@@ -83,16 +89,17 @@ impl Partition {
                 Some(marker)
             }
             _ if !batch.has_producer_id() => None,
-            _ => {
-                if let Some(appended) = self.producers.check_data(batch, &origin)? {
+            _ => match self.producers.check_data(batch, &origin)? {
+                DataCheck::New => None,
+                DataCheck::Unverified(guard) => return Ok(AppendPlan::Unverified(guard)),
+                DataCheck::Duplicate(appended) => {
                     return Ok(AppendPlan::Duplicate {
                         base_offset: appended.base_offset(),
                         last_offset: appended.last_offset,
                         timestamp: appended.timestamp,
                     });
                 }
-                None
-            }
+            },
         };
         let mut stamped = *batch;
         stamped.base_offset = self.log_end_offset;

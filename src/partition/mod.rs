@@ -21,6 +21,7 @@ mod read;
 mod replica;
 mod retention;
 mod transactions;
+mod verification;
 mod window;
 
 #[cfg(test)]
@@ -38,3 +39,4 @@ pub use read::{IsolationLevel, ReadError, ReadPlan, ReadRequest};
 pub use replica::{Partition, RecoveredLog};
 pub use retention::{Expiry, LogExtent, Retention, SegmentExtent, SegmentTime, Verdict};
 pub use transactions::{AbortedTransaction, CompletedTransaction};
+pub use verification::{Verification, VerificationGuard};

@@ -4,6 +4,7 @@ use crate::base::{Map, Monotonic, Offset, ProducerEpoch, ProducerId, TimestampMs
 use crate::record::{BatchHeader, EndMarker};
 
 use super::append::{AppendError, AppendOrigin};
+use super::verification::{Verification, VerificationGuard};
 use super::window::{AppendedBatch, BatchWindow};
 
 /// How many producers one partition remembers, and for how long.
@@ -42,6 +43,8 @@ struct Producer {
     window: BatchWindow,
     last_timestamp: TimestampMs,
     open_transaction: Option<Offset>,
+    /// The partition's count of markers when the last one of this producer was written; 0: none since the log was opened.
+    last_marker: u64,
     /// When this broker last wrote, restored or replayed something of this producer: neither wild timestamps of records nor a wall
     /// clock that jumps shorten or lengthen the memory (in Kafka they do).
     last_used: Monotonic,
@@ -55,6 +58,7 @@ impl Producer {
             window: BatchWindow::default(),
             last_timestamp: TimestampMs::NONE,
             open_transaction: None,
+            last_marker: 0,
             last_used,
         }
     }
@@ -66,6 +70,16 @@ impl Producer {
             self.epoch = epoch;
         }
     }
+}
+
+/// How a batch stands to what its producer wrote last.
+pub(super) enum DataCheck {
+    /// It may be appended.
+    New,
+    /// One of the producer's last five batches has the very same sequences, it is already in the log.
+    Duplicate(AppendedBatch),
+    /// It would begin a transaction that nobody has asked the coordinator about.
+    Unverified(VerificationGuard),
 }
 
 /// What a batch did to its producer's transaction.
@@ -82,13 +96,15 @@ pub(super) struct Producers {
     by_id: Map<ProducerId, Producer>,
     /// How many of them have an open transaction.
     open_count: usize,
+    /// Markers that were written since the log was opened.
+    markers: u64,
     limits: ProducerLimits,
 }
 
 impl Producers {
     pub fn new(limits: ProducerLimits) -> Producers {
         assert!(limits.count_max > 0, "a partition must remember at least one producer");
-        Producers { by_id: Map::default(), open_count: 0, limits }
+        Producers { by_id: Map::default(), open_count: 0, markers: 0, limits }
     }
 
     pub fn set_limits(&mut self, limits: ProducerLimits) {
@@ -100,35 +116,36 @@ impl Producers {
     }
 
     /// Whether `batch` may follow what its producer wrote last; changes nothing.
-    /// `Some`: one of the producer's last five batches has the very same sequences, it is already in the log.
     /// The first batch of a producer that is not known (new, expired, or displaced at the bound) may have any sequence.
     /// Errors: `InvalidProducerEpoch` (older than the last seen), `OutOfOrderSequenceNumber` (gap, overlap, or a new epoch that
-    /// does not begin at 0), `InvalidTxnState` (transactional without an open or verified transaction, or plain inside one),
+    /// does not begin at 0), `InvalidTxnState` (a marker was written while the coordinator was asked, or plain inside a transaction),
     /// `NotEnoughReplicas` (no room: every remembered producer has an open transaction).
-    pub fn check_data(
-        &self,
-        batch: &BatchHeader,
-        origin: &AppendOrigin,
-    ) -> Result<Option<AppendedBatch>, AppendError> {
+    pub fn check_data(&self, batch: &BatchHeader, origin: &AppendOrigin) -> Result<DataCheck, AppendError> {
         let Some(producer) = self.by_id.get(&batch.producer_id) else {
-            if batch.is_transactional() && !origin.transaction_verified() {
-                return Err(AppendError::InvalidTxnState);
+            if batch.is_transactional() && origin.verification() == Verification::Unasked {
+                return Ok(DataCheck::Unverified(self.guard()));
             }
-            return if self.has_room() { Ok(None) } else { Err(AppendError::NotEnoughReplicas) };
+            return if self.has_room() { Ok(DataCheck::New) } else { Err(AppendError::NotEnoughReplicas) };
         };
         let is_client = matches!(origin, AppendOrigin::Client { .. });
         if is_client && batch.producer_epoch == producer.epoch {
             let appended = producer.window.find(batch.base_sequence, batch.last_sequence());
-            if appended.is_some() {
-                return Ok(appended);
+            if let Some(appended) = appended {
+                return Ok(DataCheck::Duplicate(appended));
             }
         }
         if batch.producer_epoch < producer.epoch {
             return Err(AppendError::InvalidProducerEpoch);
         }
         let continues = producer.open_transaction.is_some() && batch.producer_epoch == producer.epoch;
-        if batch.is_transactional() && !continues && !origin.transaction_verified() {
-            return Err(AppendError::InvalidTxnState);
+        if batch.is_transactional() && !continues {
+            match origin.verification() {
+                Verification::Unasked => return Ok(DataCheck::Unverified(self.guard())),
+                Verification::Asked(guard) if producer.last_marker > guard.markers => {
+                    return Err(AppendError::InvalidTxnState);
+                }
+                Verification::Asked(_) | Verification::Waived => {}
+            }
         }
         // As in Kafka: an epoch of -1 says that sequences are not known.
         if is_client && producer.epoch != ProducerEpoch::NONE {
@@ -142,7 +159,19 @@ impl Producers {
         if producer.open_transaction.is_some() && !batch.is_transactional() {
             return Err(AppendError::InvalidTxnState);
         }
-        Ok(None)
+        Ok(DataCheck::New)
+    }
+
+    /// A guard for whoever begins to ask the coordinator now.
+    fn guard(&self) -> VerificationGuard {
+        VerificationGuard { markers: self.markers }
+    }
+
+    /// `None`: a transaction of this producer and epoch is open.
+    pub fn guard_for(&self, producer_id: ProducerId, epoch: ProducerEpoch) -> Option<VerificationGuard> {
+        let producer = self.by_id.get(&producer_id).filter(|producer| producer.epoch == epoch);
+        let is_open = producer.is_some_and(|producer| producer.open_transaction.is_some());
+        (!is_open).then(|| self.guard())
     }
 
     /// Whether an end marker may be written for the producer of `batch`; changes nothing.
@@ -191,6 +220,8 @@ impl Producers {
         producer.last_timestamp = batch.max_timestamp;
         if let Some(marker) = marker {
             producer.coordinator_epoch = marker.coordinator_epoch;
+            self.markers += 1;
+            producer.last_marker = self.markers;
             return match producer.open_transaction.take() {
                 Some(first_offset) => {
                     self.open_count -= 1;

@@ -9,8 +9,8 @@ mod histories;
 
 const LIMITS: ProducerLimits = ProducerLimits { expiration_ms: 1000, count_max: 100 };
 const NOW: Monotonic = Monotonic(1_000_000_000);
-const CLIENT: AppendOrigin = AppendOrigin::Client { transaction_verified: false };
-const VERIFIED: AppendOrigin = AppendOrigin::Client { transaction_verified: true };
+const CLIENT: AppendOrigin = AppendOrigin::Client { verification: Verification::Unasked };
+const VERIFIED: AppendOrigin = AppendOrigin::Client { verification: Verification::Waived };
 
 fn plain(record_count: i32) -> BatchHeader {
     BatchHeader {
@@ -70,7 +70,20 @@ fn append_as(
     match partition.append(batch, origin, NOW)? {
         AppendPlan::Append { base_offset, last_offset, .. }
         | AppendPlan::Duplicate { base_offset, last_offset, .. } => Ok((base_offset.0, last_offset.0)),
+        AppendPlan::Unverified(guard) => panic!("{batch:?} was not verified: {guard:?}"),
     }
+}
+
+/// The guard that an unverified batch is sent away with.
+fn guard_of(partition: &mut Partition, batch: &BatchHeader) -> VerificationGuard {
+    match partition.append(batch, CLIENT, NOW) {
+        Ok(AppendPlan::Unverified(guard)) => guard,
+        decided => panic!("{batch:?} needed no verification: {decided:?}"),
+    }
+}
+
+fn asked(guard: VerificationGuard) -> AppendOrigin {
+    AppendOrigin::Client { verification: Verification::Asked(guard) }
 }
 
 fn offsets(partition: &Partition) -> [i64; 4] {
@@ -223,7 +236,7 @@ fn at_the_bound_the_longest_unused_producer_without_transaction_goes() {
 #[test]
 fn an_open_transaction_holds_the_last_stable_offset() {
     let mut partition = leader();
-    assert_eq!(append(&mut partition, &transactional(7, 0, 0, 3)), Err(AppendError::InvalidTxnState));
+    guard_of(&mut partition, &transactional(7, 0, 0, 3));
     assert_eq!(append(&mut partition, &plain(2)), Ok((0, 1)));
     assert_eq!(append_as(&mut partition, &transactional(7, 0, 0, 3), VERIFIED), Ok((2, 4)));
     assert_eq!(append(&mut partition, &transactional(7, 0, 3, 1)), Ok((5, 5)));
@@ -267,11 +280,38 @@ fn a_marker_is_refused_from_an_old_epoch_or_an_old_coordinator() {
 }
 
 #[test]
+fn a_transaction_begins_only_once_the_coordinator_was_asked() {
+    let mut partition = leader();
+    let guard = guard_of(&mut partition, &transactional(7, 0, 0, 1));
+    assert_eq!(offsets(&partition), [0, 0, 0, 0], "nothing is decided");
+    assert_eq!(append_as(&mut partition, &transactional(7, 0, 0, 1), asked(guard)), Ok((0, 0)));
+    assert_eq!(append(&mut partition, &transactional(7, 0, 1, 1)), Ok((1, 1)), "it is open now");
+    assert_eq!(partition.guard_for(ProducerId(7), ProducerEpoch(0)), None);
+    guard_of(&mut partition, &transactional(7, 1, 0, 1));
+    append_as(&mut partition, &control(7, 0), marker(true, 0, 1)).unwrap();
+    guard_of(&mut partition, &transactional(7, 0, 2, 1));
+}
+
+#[test]
+fn a_marker_written_while_the_coordinator_is_asked_makes_its_answer_worthless() {
+    let mut partition = leader();
+    let of_seven = guard_of(&mut partition, &transactional(7, 0, 0, 1));
+    let of_eight = guard_of(&mut partition, &transactional(8, 0, 0, 1));
+    append_as(&mut partition, &control(7, 0), marker(false, 0, 1)).unwrap();
+    let late = append_as(&mut partition, &transactional(7, 0, 0, 1), asked(of_seven));
+    assert_eq!(late, Err(AppendError::InvalidTxnState));
+    let untouched = append_as(&mut partition, &transactional(8, 0, 0, 1), asked(of_eight));
+    assert_eq!(untouched, Ok((1, 1)), "another producer's marker is none of its business");
+    let again = guard_of(&mut partition, &transactional(7, 0, 0, 1));
+    assert_eq!(append_as(&mut partition, &transactional(7, 0, 0, 1), asked(again)), Ok((2, 2)));
+}
+
+#[test]
 fn a_coordinator_appends_without_sequences_under_its_own_leader_epoch_only() {
     let mut partition = leader();
     let coordinator = |epoch| AppendOrigin::Coordinator {
         expected_leader_epoch: LeaderEpoch(epoch),
-        transaction_verified: true,
+        verification: Verification::Waived,
     };
     let batch = transactional(7, 0, -1, 1);
     assert_eq!(append_as(&mut partition, &batch, coordinator(1)), Err(AppendError::NotLeaderOrFollower));

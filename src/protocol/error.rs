@@ -8,6 +8,7 @@ pub fn append_code(refusal: &AppendRefusal) -> i16 {
     match refusal {
         AppendRefusal::Refused { error, .. } => *error as i16,
         AppendRefusal::UnknownTopicOrPartition => ErrorCode::UnknownTopicOrPartition.code(),
+        AppendRefusal::Unverified(_) => ErrorCode::InvalidTxnState.code(),
         AppendRefusal::DiskFull => ErrorCode::KafkaStorageError.code(),
         AppendRefusal::RequestTimedOut => ErrorCode::RequestTimedOut.code(),
         AppendRefusal::ShardStopped => ErrorCode::NotLeaderOrFollower.code(),

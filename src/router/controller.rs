@@ -8,7 +8,7 @@ use super::Router;
 use super::placement::shard_of;
 use crate::base::{Offset, PartitionIndex, ShardId, TopicId, TopicPartition};
 use crate::metadata::{Controller, Decision, Record};
-use crate::partition::AppendOrigin;
+use crate::partition::{AppendOrigin, Verification};
 use crate::record::{BatchBuilder, CheckedBatch};
 use crate::runtime::Runtime;
 use crate::shard::{AppendOrder, AppendRefusal, FOR_EVER, METADATA_LEADER_EPOCH};
@@ -84,7 +84,7 @@ impl<R: Runtime> Router<R> {
         records.iter().for_each(|record| batch.push(now, None, Some(&record.encode())));
         let origin = AppendOrigin::Coordinator {
             expected_leader_epoch: METADATA_LEADER_EPOCH,
-            transaction_verified: false,
+            verification: Verification::Unasked,
         };
         let order =
             AppendOrder { partition: METADATA_PARTITION, batch: CheckedBatch::ours(batch.finish()), origin };

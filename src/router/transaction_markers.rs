@@ -2,14 +2,13 @@ use std::rc::Rc;
 
 use super::{Router, shard_of};
 use crate::base::{ShardId, TopicPartition};
-use crate::partition::AppendOrigin;
-use crate::record::{CheckedBatch, EndMarker};
 use crate::runtime::Runtime;
-use crate::shard::{AppendOrder, AppendRefusal, FOR_EVER};
+use crate::shard::AppendRefusal;
 use crate::txn::{NamedPartition, TransactionEnd};
 
 impl<R: Runtime> Router<R> {
-    /// Writes into each partition how the transaction has ended there; one result for each, in their order, when it is durable.
+    /// Writes into each partition how the transaction has ended there; one result for each, in their order, when it is durable. In
+    /// `__consumer_offsets` the offsets of the transaction hold, or are dropped, with that.
     /// Errors: `UnknownTopicOrPartition` (it is gone), and those of `partition/append.rs`: an older epoch than the producer's, or
     /// an older coordinator than the last, writes nothing. Dropping the future leaves the markers as they are.
     pub async fn write_transaction_markers(
@@ -32,35 +31,14 @@ impl<R: Runtime> Router<R> {
             .into_iter()
             .map(|(owner, share)| {
                 let marked: Vec<TopicPartition> = share.iter().map(|(_, partition)| *partition).collect();
-                let written = self.on(owner, move |shard| {
-                    let now = shard.runtime.wall_clock();
-                    let orders = marked.into_iter().map(|partition| marker_order(&end, partition, now));
-                    let deadline = shard.runtime.now() + FOR_EVER;
-                    shard.append(orders.collect(), deadline)
-                });
-                (share, written)
+                (share, self.on(owner, move |shard| shard.write_markers(&end, &marked)))
             })
             .collect();
         for (share, written) in written {
-            let written = written.await.unwrap_or_default();
             let stopped = || Err(AppendRefusal::ShardStopped);
-            let told =
-                written.into_iter().map(|result| result.map(drop)).chain(std::iter::repeat_with(stopped));
+            let told = written.await.unwrap_or_default().into_iter().chain(std::iter::repeat_with(stopped));
             share.iter().zip(told).for_each(|((place, _), result)| results[*place] = result);
         }
         results
-    }
-}
-
-fn marker_order(
-    end: &TransactionEnd,
-    partition: TopicPartition,
-    now: crate::base::TimestampMs,
-) -> AppendOrder {
-    let marker = EndMarker { commits: end.commits, coordinator_epoch: end.coordinator_epoch };
-    AppendOrder {
-        partition,
-        batch: CheckedBatch::ours(marker.to_batch(end.producer_id, end.producer_epoch, now)),
-        origin: AppendOrigin::Marker { marker, transaction_version: end.transaction_version },
     }
 }

@@ -11,17 +11,17 @@ use futures_lite::future;
 use super::Shard;
 use super::cluster_view::ClusterView;
 use super::completion::{Bell, Completer, completion};
-use super::data_plane::{AppendOrder, QueryRefusal};
+use super::data_plane::{AppendOrder, AppendRefusal, QueryRefusal};
 use super::deadlines::Deadlines;
-use super::read_records::AtDamage;
+use super::read_records::{AtDamage, LogEntry};
 use super::settings::FOR_EVER;
 use crate::base::{LeaderEpoch, PartitionIndex, TopicId, TopicName, TopicPartition};
 use crate::group::{
-    AppendFailure, AppendId, Coordinator, Effect, EncodedRecord, Event, GroupSettings, Now, ReplyToken,
-    Request, Response, TimerKey,
+    AppendFailure, AppendId, BatchProducer, Coordinator, Effect, EncodedRecord, EndTransaction, Event,
+    GroupSettings, Now, ReplyToken, Request, Response, TimerKey,
 };
-use crate::partition::AppendOrigin;
-use crate::record::{BatchBuilder, CheckedBatch};
+use crate::partition::{AppendError, AppendOrigin, Verification};
+use crate::record::{BatchBuilder, CheckedBatch, EndMarker};
 use crate::runtime::{Lane, Runtime};
 
 /// The coordinator of one partition of `__consumer_offsets`.
@@ -43,13 +43,23 @@ impl<R: Runtime> Shard<R> {
         partition: TopicPartition,
         request: Request,
     ) -> impl Future<Output = Option<Response>> + use<R> {
+        self.ask_group_coordinator_verified(partition, request, Verification::Unasked)
+    }
+
+    /// As `ask_group_coordinator`. `verification`: what the transaction coordinator has said of the request's producer.
+    pub fn ask_group_coordinator_verified(
+        self: &Rc<Self>,
+        partition: TopicPartition,
+        request: Request,
+        verification: Verification,
+    ) -> impl Future<Output = Option<Response>> + use<R> {
         let coordinator = self.group_coordinators.borrow().get(&partition.partition).cloned();
         let answer =
             coordinator.filter(|coordinator| coordinator.partition == partition).map(|coordinator| {
                 let token = ReplyToken(coordinator.next_token.replace(coordinator.next_token.get() + 1));
                 let (completer, completion) = completion();
                 coordinator.unanswered.borrow_mut().insert(token, completer);
-                self.group_event(&coordinator, Event::Request { token, request });
+                self.group_event_verified(&coordinator, Event::Request { token, request }, verification);
                 completion
             });
         async move {
@@ -119,9 +129,16 @@ impl<R: Runtime> Shard<R> {
 
     async fn replay_groups(self: &Rc<Self>, coordinator: &GroupCoordinator) -> Result<(), QueryRefusal> {
         let mut malformed = 0;
-        let read = self.read_records(coordinator.partition, AtDamage::PassOver, |_, key, value| {
-            let Some(key) = key else { return };
-            malformed += usize::from(coordinator.machine.borrow_mut().replay(key, value).is_err());
+        let read = self.read_log(coordinator.partition, AtDamage::PassOver, |header, entry| {
+            let mut machine = coordinator.machine.borrow_mut();
+            match entry {
+                LogEntry::Record(record) => {
+                    let Some(key) = record.key else { return };
+                    let producer_id = header.is_transactional().then_some(header.producer_id);
+                    malformed += usize::from(machine.replay(producer_id, key, record.value).is_err());
+                }
+                LogEntry::Marker(marker) => machine.replay_end(header.producer_id, marker.commits),
+            }
         });
         let outcome = read.await;
         if malformed > 0 {
@@ -135,6 +152,16 @@ impl<R: Runtime> Shard<R> {
     }
 
     fn group_event(self: &Rc<Self>, coordinator: &Rc<GroupCoordinator>, event: Event) {
+        self.group_event_verified(coordinator, event, Verification::Unasked);
+    }
+
+    /// `verification`: what the transaction coordinator has said of a transactional batch that follows from the event at once.
+    fn group_event_verified(
+        self: &Rc<Self>,
+        coordinator: &Rc<GroupCoordinator>,
+        event: Event,
+        verification: Verification,
+    ) {
         let cluster = ClusterView {
             image: self.image.borrow(),
             config: self.config(),
@@ -143,13 +170,21 @@ impl<R: Runtime> Shard<R> {
         let effects = coordinator.machine.borrow_mut().handle(self.now_for_groups(), &cluster, event);
         drop(cluster);
         for effect in effects {
-            self.carry_out(coordinator, effect);
+            self.carry_out(coordinator, effect, verification);
         }
     }
 
-    fn carry_out(self: &Rc<Self>, coordinator: &Rc<GroupCoordinator>, effect: Effect) {
+    fn carry_out(
+        self: &Rc<Self>,
+        coordinator: &Rc<GroupCoordinator>,
+        effect: Effect,
+        verification: Verification,
+    ) {
         match effect {
-            Effect::Append { id, records } => self.append_group_records(coordinator, id, &records),
+            Effect::Append { id, records, producer } => {
+                self.append_group_records(coordinator, id, &records, producer, verification);
+            }
+            Effect::AppendMarker { id, end } => self.append_group_marker(coordinator, id, &end),
             Effect::Reply { token, response } => {
                 if let Some(completer) = coordinator.unanswered.borrow_mut().remove(&token) {
                     completer.complete(response);
@@ -172,18 +207,50 @@ impl<R: Runtime> Shard<R> {
         coordinator: &Rc<GroupCoordinator>,
         id: AppendId,
         records: &[EncodedRecord],
+        producer: Option<BatchProducer>,
+        verification: Verification,
     ) {
         let now = self.runtime.wall_clock();
-        let mut batch = BatchBuilder::new();
+        let mut batch = match producer {
+            None => BatchBuilder::new(),
+            // No sequence of this producer is looked at here; Kafka writes 0.
+            Some(of) => BatchBuilder::new().transactional().producer(of.producer_id, of.producer_epoch, 0),
+        };
         for record in records {
             batch.push(now, Some(&record.key), record.value.as_deref());
         }
-        let appended = self.append_own_batch(coordinator.partition, batch);
+        let appended = self.append_own_batch(coordinator.partition, batch, verification);
+        self.tell_when_appended(coordinator, id, appended);
+    }
+
+    fn append_group_marker(
+        self: &Rc<Self>,
+        coordinator: &Rc<GroupCoordinator>,
+        id: AppendId,
+        end: &EndTransaction,
+    ) {
+        let marker = EndMarker { commits: end.commits, coordinator_epoch: end.coordinator_epoch };
+        let now = self.runtime.wall_clock();
+        let order = AppendOrder {
+            partition: coordinator.partition,
+            batch: CheckedBatch::ours(marker.to_batch(end.producer_id, end.producer_epoch, now)),
+            origin: AppendOrigin::Marker { marker, transaction_version: end.transaction_version },
+        };
+        let appended = self.append_to_the_end(order);
+        self.tell_when_appended(coordinator, id, appended);
+    }
+
+    fn tell_when_appended(
+        self: &Rc<Self>,
+        coordinator: &Rc<GroupCoordinator>,
+        id: AppendId,
+        appended: impl Future<Output = Result<(), AppendRefusal>> + 'static,
+    ) {
         let (shard, coordinator) = (self.clone(), coordinator.clone());
         self.runtime.spawn(Lane::Data, async move {
             let event = match appended.await {
-                true => Event::AppendDone(id),
-                false => Event::AppendFailed(id, AppendFailure::NotCoordinator),
+                Ok(()) => Event::AppendDone(id),
+                Err(refusal) => Event::AppendFailed(id, failure_of(&refusal)),
             };
             shard.group_event(&coordinator, event);
         });
@@ -194,20 +261,24 @@ impl<R: Runtime> Shard<R> {
         self: &Rc<Self>,
         partition: TopicPartition,
         batch: BatchBuilder,
-    ) -> impl Future<Output = bool> + use<R> {
+        verification: Verification,
+    ) -> impl Future<Output = Result<(), AppendRefusal>> + use<R> {
         let leader_epoch =
             self.replica(partition).map_or(LeaderEpoch::NONE, |replica| replica.leader_epoch.get());
-        let order = AppendOrder {
+        self.append_to_the_end(AppendOrder {
             partition,
             batch: CheckedBatch::ours(batch.finish()),
-            origin: AppendOrigin::Coordinator {
-                expected_leader_epoch: leader_epoch,
-                transaction_verified: false,
-            },
-        };
-        // An append that is given up may still become durable, so it is waited for: it ends or its folder goes offline.
+            origin: AppendOrigin::Coordinator { expected_leader_epoch: leader_epoch, verification },
+        })
+    }
+
+    /// An append that is given up may still become durable, so it is waited for: it ends or its folder goes offline.
+    fn append_to_the_end(
+        self: &Rc<Self>,
+        order: AppendOrder,
+    ) -> impl Future<Output = Result<(), AppendRefusal>> + use<R> {
         let appended = self.append(vec![order], self.runtime.now() + FOR_EVER);
-        async move { appended.await.pop().is_some_and(|result| result.is_ok()) }
+        async move { appended.await.pop().unwrap_or(Err(AppendRefusal::ShardStopped)).map(drop) }
     }
 
     /// Fires the coordinator's timers until it is replaced or ends.
@@ -232,6 +303,24 @@ impl<R: Runtime> Shard<R> {
                 }
             }
         }
+    }
+}
+
+/// What a coordinator is told of an append that was refused.
+fn failure_of(refusal: &AppendRefusal) -> AppendFailure {
+    match refusal {
+        AppendRefusal::Refused { error: AppendError::InvalidProducerEpoch, .. } => {
+            AppendFailure::InvalidProducerEpoch
+        }
+        AppendRefusal::Refused { error: AppendError::InvalidTxnState, .. } | AppendRefusal::Unverified(_) => {
+            AppendFailure::InvalidTxnState
+        }
+        AppendRefusal::Refused { error: AppendError::TransactionCoordinatorFenced, .. } => {
+            AppendFailure::TransactionCoordinatorFenced
+        }
+        // It has room again when other transactions have ended.
+        AppendRefusal::Refused { error: AppendError::NotEnoughReplicas, .. } => AppendFailure::Unavailable,
+        _ => AppendFailure::NotCoordinator,
     }
 }
 

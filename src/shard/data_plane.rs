@@ -10,7 +10,7 @@ use super::completion::Completion;
 use super::purgatory::{WatchBell, WatchId};
 use super::replica::{Opening, Planned, Replica, Ticket};
 use crate::base::{Monotonic, Offset, TimestampMs, TopicPartition, Trouble};
-use crate::partition::{AppendError, AppendOrigin, ReadError};
+use crate::partition::{AppendError, AppendOrigin, ReadError, VerificationGuard};
 use crate::record::{CheckedBatch, TimestampType};
 use crate::runtime::{Lane, Mistake, Runtime};
 
@@ -48,6 +48,8 @@ pub enum AppendRefusal {
     Refused { error: AppendError, log_start_offset: Offset },
     /// This shard knows no such partition (any more).
     UnknownTopicOrPartition,
+    /// Nothing is decided: whoever sends the batch has to ask the transaction coordinator first, and may come again with this.
+    Unverified(VerificationGuard),
     /// There is no room above the reserve; nothing was decided.
     DiskFull,
     /// Not durable when the request's time was over; it may yet become so.
@@ -158,6 +160,7 @@ impl<R: Runtime> Shard<R> {
                     return Err(AppendRefusal::UnknownTopicOrPartition);
                 }
                 Ticket::Refused(error) => return Err(refused(replica, error)),
+                Ticket::Unverified(guard) => return Err(AppendRefusal::Unverified(guard)),
                 Ticket::Planned(planned) => break planned,
                 Ticket::Deferred(later) => {
                     ticket = later.wait().await.ok_or(AppendRefusal::UnknownTopicOrPartition)?

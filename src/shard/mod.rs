@@ -18,6 +18,7 @@ mod housekeeping;
 mod kept_offsets;
 mod later_syncs;
 mod log_limiter;
+mod markers;
 mod offsets;
 mod open_replica;
 mod partition_sizes;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::Shard;
 use super::data_plane::QueryRefusal;
 use crate::base::{Offset, TopicPartition};
-use crate::record::Batches;
+use crate::record::{BatchHeader, Batches, EndMarker, Record};
 use crate::runtime::{File, Runtime};
 use crate::storage::ReadTrouble;
 
@@ -21,14 +21,36 @@ pub enum AtDamage {
     PassOver,
 }
 
+/// One thing that a log says.
+pub enum LogEntry<'a> {
+    Record(Record<'a>),
+    /// The producer's transaction ends here.
+    Marker(EndMarker),
+}
+
 impl<R: Runtime> Shard<R> {
-    /// Gives every record from the log start up to the high watermark of now: offset, key, value. Control batches are left out.
-    /// A batch that cannot be unpacked is left out too, with a warning.
+    /// As `read_log`, of records alone: offset, key, value.
     pub async fn read_records(
         self: &Rc<Self>,
         partition: TopicPartition,
         at_damage: AtDamage,
         mut take: impl FnMut(Offset, Option<&[u8]>, Option<&[u8]>),
+    ) -> Result<(), QueryRefusal> {
+        let take = |_: &BatchHeader, entry: LogEntry<'_>| {
+            if let LogEntry::Record(record) = entry {
+                take(record.offset, record.key, record.value);
+            }
+        };
+        self.read_log(partition, at_damage, take).await
+    }
+
+    /// Gives every record and end marker from the log start up to the high watermark of now, with the header of its batch.
+    /// A batch that cannot be unpacked is left out, with a warning.
+    pub async fn read_log(
+        self: &Rc<Self>,
+        partition: TopicPartition,
+        at_damage: AtDamage,
+        mut take: impl FnMut(&BatchHeader, LogEntry<'_>),
     ) -> Result<(), QueryRefusal> {
         let replica = self.open_replica_of(partition).await?;
         let log = replica.log.get().expect("an open replica has its log");
@@ -68,15 +90,16 @@ impl<R: Runtime> Shard<R> {
                     continue 'reading;
                 }
                 from = from.max(batch.header.next_offset());
-                if batch.header.is_control() {
-                    continue;
-                }
                 let Ok(unpacked) = batch.unpack() else {
                     tracing::warn!(topic = %replica.topic_name, offset = %base_offset, "a batch cannot be unpacked");
                     continue;
                 };
                 for record in unpacked.records().map_while(Result::ok) {
-                    take(record.offset, record.key, record.value);
+                    if !batch.header.is_control() {
+                        take(&batch.header, LogEntry::Record(record));
+                    } else if let Some(marker) = EndMarker::read(&record) {
+                        take(&batch.header, LogEntry::Marker(marker));
+                    }
                 }
             }
             if from == before {

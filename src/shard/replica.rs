@@ -11,7 +11,7 @@ use crate::base::{LeaderEpoch, Monotonic, Offset, TimestampMs, TopicName, TopicP
 use crate::config::TopicConfig;
 use crate::partition::{
     AppendError, AppendOrigin, AppendPlan, CompletedTransaction, Partition, ProduceWait, ProducerLimits,
-    ProducerSnapshotEntry, WaitState,
+    ProducerSnapshotEntry, VerificationGuard, WaitState,
 };
 use crate::record::{CheckedBatch, STAMP_BYTES, stamp};
 use crate::runtime::Runtime;
@@ -88,6 +88,8 @@ pub enum Ticket {
     Refused(AppendError),
     /// Decided; `wait` is over when it is durable.
     Planned(Planned),
+    /// Nothing is decided before the transaction coordinator was asked.
+    Unverified(VerificationGuard),
     /// The files are being opened: the decision comes later.
     Deferred(Completion<Ticket>),
 }
@@ -192,6 +194,7 @@ impl<R: Runtime> Replica<R> {
         let mut rules = self.rules.borrow_mut();
         match rules.append(&batch.header, origin, now) {
             Err(error) => (Ticket::Refused(error), false),
+            Ok(AppendPlan::Unverified(guard)) => (Ticket::Unverified(guard), false),
             Ok(AppendPlan::Duplicate { base_offset, last_offset, timestamp }) => {
                 let wait = self.wait_until_durable(&rules, last_offset.next());
                 let duplicate_timestamp = Some(timestamp);

@@ -14,6 +14,7 @@ use super::data_plane::QueryRefusal;
 use super::deadlines::Deadlines;
 use super::read_records::AtDamage;
 use crate::base::{Map, PartitionIndex, TopicPartition};
+use crate::partition::Verification;
 use crate::record::BatchBuilder;
 use crate::runtime::{Lane, Runtime};
 use crate::txn::{
@@ -195,10 +196,13 @@ impl<R: Runtime> Shard<R> {
                 for record in &records {
                     batch.push(now, Some(&record.key), record.value.as_deref());
                 }
-                let appended = self.append_own_batch(host.partition, batch);
+                let appended = self.append_own_batch(host.partition, batch, Verification::Unasked);
                 let (shard, host) = (self.clone(), host.clone());
                 self.runtime.spawn(Lane::Data, async move {
-                    let event = if appended.await { Event::AppendDone(id) } else { Event::AppendFailed(id) };
+                    let event = match appended.await {
+                        Ok(()) => Event::AppendDone(id),
+                        Err(_) => Event::AppendFailed(id),
+                    };
                     shard.host_event(&host, event);
                 });
                 return;

@@ -21,6 +21,7 @@ fn metadata_refusal_message(refusal: &AppendRefusal) -> &'static str {
     match refusal {
         AppendRefusal::DiskFull => "the disk is full",
         AppendRefusal::Refused { .. }
+        | AppendRefusal::Unverified(_)
         | AppendRefusal::UnknownTopicOrPartition
         | AppendRefusal::RequestTimedOut
         | AppendRefusal::ShardStopped => "the metadata log cannot be written",

@@ -1,6 +1,7 @@
 //! Records in, records out, and the offsets between which they lie.
 
 pub mod delete_records;
+pub mod describe_producers;
 pub mod fetch;
 pub mod list_offsets;
 pub mod offset_for_leader_epoch;
@@ -8,3 +9,5 @@ pub mod produce;
 
 mod isolation;
 mod topics;
+
+pub use produce::ProduceTurns;

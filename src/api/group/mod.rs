@@ -13,6 +13,7 @@ pub mod offset_commit;
 pub mod offset_delete;
 pub mod offset_fetch;
 pub mod sync_group;
+pub mod txn_offset_commit;
 
 mod ask;
 mod wire;

@@ -28,6 +28,9 @@ const FIRST_GROUP_ERROR_VERSION: i16 = 2;
 /// First version that asks for several groups.
 const FIRST_GROUPS_VERSION: i16 = 8;
 
+/// UNSTABLE_OFFSET_COMMIT.
+const UNSTABLE: i16 = 88;
+
 type Fetched = Result<Vec<FetchedTopic>, GroupError>;
 
 pub async fn handle<R: Runtime>(
@@ -126,7 +129,7 @@ fn topic_of_one(topic: &FetchedTopic, error_code: i16) -> OffsetFetchResponseTop
             .with_committed_offset(fetched.offset.0)
             .with_committed_leader_epoch(fetched.leader_epoch.0)
             .with_metadata(Some(text(&fetched.metadata)))
-            .with_error_code(error_code)
+            .with_error_code(if fetched.is_unstable { UNSTABLE } else { error_code })
     });
     OffsetFetchResponseTopic::default()
         .with_name(wire_topic(&topic.topic))
@@ -140,6 +143,7 @@ fn topic_of_many(topic: &FetchedTopic) -> OffsetFetchResponseTopics {
             .with_committed_offset(fetched.offset.0)
             .with_committed_leader_epoch(fetched.leader_epoch.0)
             .with_metadata(Some(text(&fetched.metadata)))
+            .with_error_code(if fetched.is_unstable { UNSTABLE } else { 0 })
     });
     OffsetFetchResponseTopics::default()
         .with_name(wire_topic(&topic.topic))
@@ -179,6 +183,7 @@ mod tests {
             offset: Offset(5),
             leader_epoch: LeaderEpoch(2),
             metadata: "m".into(),
+            is_unstable: false,
         };
         let topic =
             FetchedTopic { topic: TopicName::new("t"), topic_id: TopicId::ZERO, partitions: vec![offset] };

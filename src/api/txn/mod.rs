@@ -6,5 +6,6 @@ pub mod describe_transactions;
 pub mod end_txn;
 pub mod init_producer_id;
 pub mod list_transactions;
+pub mod write_txn_markers;
 
 mod wire;

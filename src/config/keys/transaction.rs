@@ -13,7 +13,7 @@ keys! {
         "How often overdue transactions are looked for.";
     "transaction.max.timeout.ms", Int, "900000", AtLeast(1), ReadOnly, Served,
         "Longest transaction timeout a producer may ask for.";
-    "transaction.partition.verification.enable", Boolean, "true", Any, ClusterWide, Ignored,
+    "transaction.partition.verification.enable", Boolean, "true", Any, ClusterWide, Served,
         "Whether a transactional batch is checked against the coordinator's list.";
     "transaction.remove.expired.transaction.cleanup.interval.ms", Int, "3600000", AtLeast(1), ReadOnly, Served,
         "How often expired transactional ids are looked for.";

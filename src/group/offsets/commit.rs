@@ -15,6 +15,17 @@ impl Coordinator {
         if let Err(error) = self.check_commit(now, &commit) {
             return self.out.reply(token, Response::OffsetCommit(Err(error)));
         }
+        let (records, outcomes) = self.records_of(now, commit);
+        let response = Response::OffsetCommit(Ok(outcomes));
+        if records.is_empty() {
+            return self.out.reply(token, response);
+        }
+        let append = self.out.append(records, Then::Nothing);
+        self.out.wait(append, Waiting::Answer { token, response });
+    }
+
+    /// What is to be written for `commit`, and what is told of each of its offsets once it is.
+    pub(super) fn records_of(&self, now: Now, commit: OffsetCommit) -> (Vec<Record>, Vec<TopicOutcomes>) {
         let expire_timestamp = commit
             .retention_ms
             .map_or(TimestampMs::NONE, |kept_ms| TimestampMs(now.wall.0.saturating_add(kept_ms)));
@@ -41,12 +52,7 @@ impl Coordinator {
             }
             outcomes.push(TopicOutcomes { topic: topic.topic, partitions });
         }
-        let response = Response::OffsetCommit(Ok(outcomes));
-        if records.is_empty() {
-            return self.out.reply(token, response);
-        }
-        let append = self.out.append(records, Then::Nothing);
-        self.out.wait(append, Waiting::Answer { token, response });
+        (records, outcomes)
     }
 
     fn check_commit(&mut self, now: Now, commit: &OffsetCommit) -> Result<(), GroupError> {

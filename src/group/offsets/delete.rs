@@ -78,6 +78,12 @@ impl Coordinator {
                     partition: *partition,
                 }));
             }
+            for ((topic, partition), committed) in replayed.pending.offsets() {
+                if gone.get(topic).is_some_and(|id| is_for(committed, *id)) {
+                    let (group, topic) = (group.clone(), topic.clone());
+                    keys.insert(OffsetKey { group, topic, partition: *partition });
+                }
+            }
         }
         if !keys.is_empty() {
             let records = keys.into_iter().map(|key| Record::Offset { key, value: None }).collect();

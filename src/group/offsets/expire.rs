@@ -90,12 +90,13 @@ impl Coordinator {
         records: &mut Vec<Record>,
     ) -> bool {
         let under_way: Set<&OffsetKey> = self.commits_under_way(id).collect();
-        let mut all_gone = under_way.is_empty();
+        let mut all_gone = under_way.is_empty() && known.pending.is_empty();
         for (topic, partitions) in known.topics() {
             for (partition, committed) in partitions {
                 let key = OffsetKey { group: id.clone(), topic: topic.clone(), partition: *partition };
                 let unused_since = unused_since(topic, committed);
-                if self.is_expired(now.wall, unused_since, committed) && !under_way.contains(&key) {
+                let may_change = under_way.contains(&key) || known.pending.holds(topic, *partition);
+                if self.is_expired(now.wall, unused_since, committed) && !may_change {
                     records.push(Record::Offset { key, value: None });
                 } else {
                     all_gone = false;

@@ -36,15 +36,23 @@ impl Coordinator {
 
     pub(in crate::group) fn fetch_committed(&mut self, token: ReplyToken, fetch: &OffsetFetch) {
         let topics = match &fetch.topics {
-            Some(topics) => topics.iter().map(|topic| self.fetched(&fetch.group, topic)).collect(),
-            None => self.replayed.group(&fetch.group).map(all_offsets).unwrap_or_default(),
+            Some(topics) => {
+                topics.iter().map(|topic| self.fetched(&fetch.group, topic, fetch.require_stable)).collect()
+            }
+            None => {
+                let group = self.replayed.group(&fetch.group);
+                group.map(|group| all_offsets(group, fetch.require_stable)).unwrap_or_default()
+            }
         };
         self.out.reply(token, Response::OffsetFetch(Ok(topics)));
     }
 
-    fn fetched(&self, group: &GroupId, asked: &FetchTopic) -> FetchedTopic {
+    fn fetched(&self, group: &GroupId, asked: &FetchTopic, require_stable: bool) -> FetchedTopic {
         let group = self.replayed.group(group);
         let partitions = asked.partitions.iter().map(|partition| {
+            if require_stable && group.is_some_and(|group| group.pending.holds(&asked.topic, *partition)) {
+                return FetchedOffset { is_unstable: true, ..FetchedOffset::none(*partition) };
+            }
             let committed = group.and_then(|group| group.offset(&asked.topic, *partition));
             match committed.filter(|committed| is_of_topic(committed, asked.topic_id)) {
                 Some(committed) => fetched_offset(*partition, committed),
@@ -64,14 +72,19 @@ fn is_of_topic(committed: &CommittedOffset, topic_id: TopicId) -> bool {
     committed.topic_id.is_zero() || topic_id.is_zero() || committed.topic_id == topic_id
 }
 
-fn all_offsets(group: &ReplayedGroup) -> Vec<FetchedTopic> {
+fn all_offsets(group: &ReplayedGroup, require_stable: bool) -> Vec<FetchedTopic> {
     (group.topics())
         .map(|(topic, partitions)| FetchedTopic {
             topic: topic.clone(),
             topic_id: partitions.values().next_back().map_or(TopicId::ZERO, |committed| committed.topic_id),
             partitions: partitions
                 .iter()
-                .map(|(partition, committed)| fetched_offset(*partition, committed))
+                .map(|(partition, committed)| {
+                    match require_stable && group.pending.holds(topic, *partition) {
+                        true => FetchedOffset { is_unstable: true, ..FetchedOffset::none(*partition) },
+                        false => fetched_offset(*partition, committed),
+                    }
+                })
                 .collect(),
         })
         .collect()
@@ -83,5 +96,6 @@ fn fetched_offset(partition: PartitionIndex, committed: &CommittedOffset) -> Fet
         offset: committed.offset,
         leader_epoch: committed.leader_epoch,
         metadata: committed.metadata.clone(),
+        is_unstable: false,
     }
 }

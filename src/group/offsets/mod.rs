@@ -4,6 +4,7 @@ mod commit;
 mod delete;
 mod expire;
 mod fetch;
+mod transactional;
 
 use std::collections::BTreeSet;
 
@@ -33,6 +34,7 @@ impl Coordinator {
             for (topic, partitions) in known.topics() {
                 places.extend(partitions.keys().map(|partition| (topic.clone(), *partition)));
             }
+            places.extend(known.pending.places().cloned());
         }
         places.extend(self.commits_under_way(group).map(|key| (key.topic.clone(), key.partition)));
         (places.into_iter())

@@ -472,7 +472,7 @@ impl History {
     fn replayed_state_is_live_state(&mut self) {
         let mut reloaded = Coordinator::new(self.bench.coordinator.settings.clone());
         for record in &self.bench.log {
-            reloaded.replay(&record.key, record.value.as_deref()).unwrap();
+            record.replay(&mut reloaded);
         }
         assert_eq!(reloaded.replayed, self.bench.coordinator.replayed);
         reloaded.handle(self.bench.now(), &self.bench.cluster, Event::Loaded);

@@ -8,6 +8,7 @@ mod retention;
 mod static_members;
 mod storing;
 mod syncing;
+mod transactions;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -54,14 +55,38 @@ impl Cluster for TestCluster {
     }
 }
 
+/// One thing in the log.
+enum Logged {
+    Record(Option<BatchProducer>, EncodedRecord),
+    Marker(EndTransaction),
+}
+
+impl Logged {
+    fn record(&self) -> Option<&EncodedRecord> {
+        match self {
+            Logged::Record(_, record) => Some(record),
+            Logged::Marker(_) => None,
+        }
+    }
+    fn replay(&self, coordinator: &mut Coordinator) {
+        match self {
+            Logged::Record(producer, record) => {
+                let producer_id = producer.map(|producer| producer.producer_id);
+                coordinator.replay(producer_id, &record.key, record.value.as_deref()).unwrap();
+            }
+            Logged::Marker(end) => coordinator.replay_end(end.producer_id, end.commits),
+        }
+    }
+}
+
 struct Bench {
     coordinator: Coordinator,
     cluster: TestCluster,
     elapsed: Duration,
     timers: BTreeMap<TimerKey, Monotonic>,
     /// What is durable.
-    log: Vec<EncodedRecord>,
-    under_way: VecDeque<(AppendId, Vec<EncodedRecord>)>,
+    log: Vec<Logged>,
+    under_way: VecDeque<(AppendId, Vec<Logged>)>,
     /// Appends wait for `store` or `fail` instead of being durable at once.
     slow_log: bool,
     asked: u64,
@@ -107,7 +132,7 @@ impl Bench {
         self.under_way.clear();
         self.void = self.asked;
         for record in &self.log {
-            self.coordinator.replay(&record.key, record.value.as_deref()).unwrap();
+            record.replay(&mut self.coordinator);
         }
         self.handle(Event::Loaded);
     }
@@ -120,7 +145,11 @@ impl Bench {
     fn handle(&mut self, event: Event) {
         for effect in self.coordinator.handle(self.now(), &self.cluster, event) {
             match effect {
-                Effect::Append { id, records } => self.under_way.push_back((id, records)),
+                Effect::Append { id, records, producer } => {
+                    let logged = records.into_iter().map(|record| Logged::Record(producer, record));
+                    self.under_way.push_back((id, logged.collect()));
+                }
+                Effect::AppendMarker { id, end } => self.under_way.push_back((id, vec![Logged::Marker(end)])),
                 Effect::Reply { token, response } => {
                     assert!(token.0 <= self.asked, "an answer to nobody");
                     assert!(self.answered.insert(token), "{token:?} is answered twice");

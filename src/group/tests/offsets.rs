@@ -43,6 +43,7 @@ fn epoch_and_metadata_come_back_as_committed_also_after_a_restart() {
         offset: Offset(5),
         leader_epoch: LeaderEpoch(7),
         metadata: "m1".into(),
+        is_unstable: false,
     };
     for _ in 0..2 {
         assert_eq!(bench.fetch(fetch_one())[0].partitions[0], expected);

@@ -17,6 +17,17 @@ struct Model {
     high_watermark: i64,
     /// Producers that were forgotten, and how long the log was by then.
     forgotten: Vec<(ProducerId, usize)>,
+    /// Guards that were given, and how long the log was by then.
+    guards: Vec<(VerificationGuard, usize)>,
+}
+
+/// What the model says to a batch.
+#[derive(PartialEq, Debug)]
+enum Expected {
+    Append,
+    /// Base offset of the batch that is there already.
+    Duplicate(i64),
+    Unverified,
 }
 
 #[derive(Default)]
@@ -73,14 +84,13 @@ impl Model {
         producer
     }
 
-    /// `Some`: base offset of the batch that is there already.
-    fn decide(&self, batch: &BatchHeader, origin: &AppendOrigin) -> Result<Option<i64>, AppendError> {
+    fn decide(&self, batch: &BatchHeader, origin: &AppendOrigin) -> Result<Expected, AppendError> {
         let producer = self.producer(batch.producer_id);
         if batch.producer_id.0 < 0 {
-            return Ok(None);
+            return Ok(Expected::Append);
         }
         let epoch = batch.producer_epoch.0;
-        let verified = match origin {
+        let verification = match origin {
             AppendOrigin::Marker { marker, transaction_version } => {
                 let equal_is_old = *transaction_version >= 2 && producer.open.is_some();
                 if producer.known && (epoch < producer.epoch || equal_is_old && epoch == producer.epoch) {
@@ -89,9 +99,9 @@ impl Model {
                 if marker.coordinator_epoch < producer.coordinator_epoch {
                     return Err(AppendError::TransactionCoordinatorFenced);
                 }
-                return Ok(None);
+                return Ok(Expected::Append);
             }
-            AppendOrigin::Client { transaction_verified } => *transaction_verified,
+            AppendOrigin::Client { verification } => *verification,
             AppendOrigin::Coordinator { .. } => unreachable!("histories have no coordinator batches"),
         };
         let first = i64::from(batch.base_sequence);
@@ -99,13 +109,19 @@ impl Model {
         let same_epoch = producer.known && epoch == producer.epoch;
         let recent = producer.batches.iter().rev().take(5);
         if let Some(same) = recent.clone().find(|batch| same_epoch && (batch.1, batch.2) == (first, last)) {
-            return Ok(Some(same.0));
+            return Ok(Expected::Duplicate(same.0));
         }
         if producer.known && epoch < producer.epoch {
             return Err(AppendError::InvalidProducerEpoch);
         }
-        if batch.is_transactional() && !(same_epoch && producer.open.is_some()) && !verified {
-            return Err(AppendError::InvalidTxnState);
+        if batch.is_transactional() && !(same_epoch && producer.open.is_some()) {
+            match verification {
+                Verification::Unasked => return Ok(Expected::Unverified),
+                Verification::Asked(guard) if self.is_worthless(guard, batch.producer_id) => {
+                    return Err(AppendError::InvalidTxnState);
+                }
+                Verification::Asked(_) | Verification::Waived => {}
+            }
         }
         let expected = match producer.batches.last() {
             Some((_, _, last)) if same_epoch => (last + 1) % (1 << 31),
@@ -117,7 +133,15 @@ impl Model {
         if producer.open.is_some() && !batch.is_transactional() {
             return Err(AppendError::InvalidTxnState);
         }
-        Ok(None)
+        Ok(Expected::Append)
+    }
+
+    /// Whether the producer has got a marker since `guard` was given, as far as it is remembered.
+    fn is_worthless(&self, guard: VerificationGuard, id: ProducerId) -> bool {
+        let given = self.guards.iter().rev().find(|(other, _)| *other == guard);
+        let forgotten = self.forgotten.iter().rev().find(|(other, _)| *other == id);
+        let since = given.map_or(0, |(_, length)| *length).max(forgotten.map_or(0, |(_, length)| *length));
+        self.log[since..].iter().any(|logged| logged.batch.producer_id == id && logged.marker.is_some())
     }
 
     fn transactions(&self) -> Vec<ModelTransaction> {
@@ -213,7 +237,12 @@ fn next_batch(random: &mut Seeded, model: &Model) -> (BatchHeader, AppendOrigin)
     } else {
         idempotent(id, epoch, base_sequence, count)
     };
-    (batch, AppendOrigin::Client { transaction_verified: !random.one_in(4) })
+    let verification = match model.guards.iter().rev().nth(random.below(6) as usize) {
+        _ if random.one_in(3) => Verification::Unasked,
+        Some((guard, _)) => Verification::Asked(*guard),
+        None => Verification::Waived,
+    };
+    (batch, AppendOrigin::Client { verification })
 }
 
 fn step(random: &mut Seeded, model: &mut Model, partition: &mut Partition, now: Monotonic) {
@@ -221,7 +250,7 @@ fn step(random: &mut Seeded, model: &mut Model, partition: &mut Partition, now: 
     let expected = model.decide(&batch, &origin);
     let before = partition.clone();
     match (partition.append(&batch, origin, now), expected) {
-        (Ok(AppendPlan::Append { base_offset, last_offset, leader_epoch, .. }), Ok(None)) => {
+        (Ok(AppendPlan::Append { base_offset, last_offset, leader_epoch, .. }), Ok(Expected::Append)) => {
             assert_eq!((base_offset.0, leader_epoch), (model.log_end(), partition.leader_epoch()));
             let stamped = BatchHeader { base_offset, leader_epoch, ..batch };
             assert_eq!(last_offset, stamped.last_offset());
@@ -231,12 +260,16 @@ fn step(random: &mut Seeded, model: &mut Model, partition: &mut Partition, now: 
             };
             model.log.push(Logged { batch: stamped, marker, at: now });
         }
-        (Ok(AppendPlan::Duplicate { base_offset, last_offset, .. }), Ok(Some(base))) => {
+        (Ok(AppendPlan::Duplicate { base_offset, last_offset, .. }), Ok(Expected::Duplicate(base))) => {
             assert_eq!(
                 (base_offset.0, last_offset - base_offset),
                 (base, i64::from(batch.last_offset_delta))
             );
             assert_eq!(partition.producer_snapshot(), before.producer_snapshot());
+        }
+        (Ok(AppendPlan::Unverified(guard)), Ok(Expected::Unverified)) => {
+            assert_eq!(offsets(partition), offsets(&before));
+            model.guards.push((guard, model.log.len()));
         }
         (Err(error), Err(expected)) => {
             assert_eq!(error, expected, "{batch:?} {origin:?}");

@@ -9,7 +9,7 @@ use futures_lite::future;
 
 use onrush::base::{Offset, PartitionIndex, ProducerEpoch, ShardId, TimestampMs, TopicName, TopicPartition};
 use onrush::metadata::{NewTopic, TopicToDelete};
-use onrush::partition::{AppendError, AppendOrigin, IsolationLevel, ReadError, ReadRequest};
+use onrush::partition::{AppendError, AppendOrigin, IsolationLevel, ReadError, ReadRequest, Verification};
 use onrush::record::{BatchBuilder, Batches, CheckedBatch, Codec};
 use onrush::router::shard_of;
 use onrush::runtime::sim::{SimMachine, SimRuntime, Simulation};
@@ -247,7 +247,7 @@ impl Load {
             }
         }
         let batch = CheckedBatch::ours(batch.finish());
-        let origin = AppendOrigin::Client { transaction_verified: false };
+        let origin = AppendOrigin::Client { verification: Verification::Unasked };
         let deadline = self.runtime.now() + FOR_EVER;
         let answer = self.router.on(shard_of(partition, self.router.owner_count()), move |shard| {
             shard.append(vec![AppendOrder { partition, batch, origin }], deadline)

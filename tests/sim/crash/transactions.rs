@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use onrush::base::{Offset, PartitionIndex, ProducerEpoch, ProducerId, TimestampMs, TopicPartition};
 use onrush::metadata::NewTopic;
-use onrush::partition::{AppendOrigin, IsolationLevel, ReadRequest};
+use onrush::partition::{AppendOrigin, IsolationLevel, ReadRequest, Verification};
 use onrush::record::{BatchBuilder, Batches, CheckedBatch, ControlType, EndMarker};
 use onrush::runtime::sim::{SimMachine, SimRuntime, Simulation, seeds};
 use onrush::runtime::{Crossing, File, Runtime};
@@ -81,7 +81,7 @@ async fn write_some(
                 BatchBuilder::new().transactional().producer(ProducerId(id), EPOCH, producer.next_sequence);
             let value = vec![b'v'; (runtime.random() % 200) as usize];
             keys.iter().for_each(|key| batch.push(now, Some(&[*key]), Some(&value)));
-            let origin = AppendOrigin::Client { transaction_verified: true };
+            let origin = AppendOrigin::Client { verification: Verification::Waived };
             let base_offset = append(&router, partition, batch.finish(), origin).await;
             producer.next_sequence += keys.len() as i32;
             producer.open.extend((base_offset..).zip(keys.iter().copied()));

@@ -16,7 +16,7 @@ use crate::base::{
 };
 use crate::config::{BrokerConfig, Settings};
 use crate::metadata::{LeaderRecovery, PartitionRecord, Record, TopicRecord};
-use crate::partition::AppendOrigin;
+use crate::partition::{AppendOrigin, Verification};
 use crate::record::{BatchBuilder, CheckedBatch};
 use crate::router::{ConnectionFacts, Router, links, shard_of};
 use crate::runtime::sim::{SimFile, SimRuntime, Simulation, seeds};
@@ -73,6 +73,7 @@ impl Shards {
             facts: ConnectionFacts { id: 1, listener: 0, client_software: None }.into(),
             peer_address: "127.0.0.1:1".parse().unwrap(),
             looked_at: self.0[0].shard.runtime.now().into(),
+            produce_turns: Rc::default(),
         })
     }
 
@@ -103,7 +104,7 @@ impl Shards {
         batch.push(TimestampMs(0), None, Some(line));
         let partition = partition(index);
         let batch = CheckedBatch::ours(batch.finish());
-        let origin = AppendOrigin::Client { transaction_verified: false };
+        let origin = AppendOrigin::Client { verification: Verification::Unasked };
         let order = AppendOrder { partition, batch, origin };
         let owner = shard_of(partition, SHARDS);
         let shard = &self.0[usize::from(owner.0)].shard;
