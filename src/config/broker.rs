@@ -94,7 +94,6 @@ pub struct BrokerConfig {
     pub transactional_id_expiration_ms: i64,
     pub transaction_abort_interval_ms: i64,
     pub transaction_removal_interval_ms: i64,
-    pub add_partitions_to_txn_retry_backoff_ms: i64,
     pub add_partitions_to_txn_retry_backoff_max_ms: i64,
     pub transaction_partition_verification_enable: bool,
     pub producer_id_expiration_ms: i64,
@@ -214,7 +213,6 @@ impl BrokerConfig {
                 .whole("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
             transaction_removal_interval_ms: read
                 .whole("transaction.remove.expired.transaction.cleanup.interval.ms"),
-            add_partitions_to_txn_retry_backoff_ms: read.whole("add.partitions.to.txn.retry.backoff.ms"),
             add_partitions_to_txn_retry_backoff_max_ms: read
                 .whole("add.partitions.to.txn.retry.backoff.max.ms"),
             transaction_partition_verification_enable: read

@@ -74,26 +74,17 @@ impl<R: Runtime> Router<R> {
                 Err(error) => vec![Err(error); count],
             };
         }
-        let config = self.shard.config();
-        let pause = duration_ms(config.add_partitions_to_txn_retry_backoff_ms);
-        let give_up_at =
-            self.shard.runtime.now() + duration_ms(config.add_partitions_to_txn_retry_backoff_max_ms);
-        loop {
-            let add = AddPartitions {
-                producer: producer.clone(),
-                partitions: partitions.clone(),
-                transaction_version: TransactionVersion::V2,
-            };
-            let result = self.add_partitions(add).await;
-            let again_at = self.shard.runtime.now() + pause;
-            if result != Err(TransactionError::ConcurrentTransactions) || again_at > give_up_at {
-                return vec![result; count];
-            }
-            self.shard.runtime.sleep_until(again_at).await;
-        }
+        let patience_ms = self.shard.config().add_partitions_to_txn_retry_backoff_max_ms;
+        let add = AddPartitions {
+            producer,
+            partitions,
+            transaction_version: TransactionVersion::V2,
+            patience: Duration::from_millis(u64::try_from(patience_ms).unwrap_or(0)),
+        };
+        vec![self.add_partitions(add).await; count]
     }
 
-    /// Asks once.
+    /// The same, with everything that may be said about it; the result holds for all partitions.
     pub async fn add_partitions(self: &Rc<Self>, add: AddPartitions) -> Result<(), TransactionError> {
         let coordinator = self.transaction_coordinator_of(add.producer.transactional_id.as_str());
         let pick = |response| match response {
@@ -166,8 +157,4 @@ impl<R: Runtime> Router<R> {
             Err(_) => MarkerOutcome::Unavailable,
         }
     }
-}
-
-fn duration_ms(milliseconds: i64) -> Duration {
-    Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0))
 }

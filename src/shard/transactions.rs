@@ -221,6 +221,10 @@ impl<R: Runtime> Shard<R> {
                 }
                 return;
             }
+            Effect::CancelTimer { key } => {
+                host.timers.borrow_mut().cancel(&key);
+                return;
+            }
             Effect::Note(note) => {
                 tracing::debug!(partition = %host.partition, ?note, "transaction");
                 return;

@@ -1,7 +1,7 @@
 use super::coordinator::TransactionCoordinator;
 use super::error::TransactionError;
-use super::event::{Now, ReplyToken};
-use super::names::TransactionalProducer;
+use super::event::{Effect, Now, ReplyToken, TimerKey};
+use super::names::{TransactionalId, TransactionalProducer};
 use super::outbox::{Answer, Then};
 use super::records::TransactionMetadata;
 use super::request::{AddPartitions, Response, VerifyPartitions};
@@ -15,8 +15,7 @@ impl TransactionCoordinator {
         let id = &add.producer.transactional_id;
         // First of all: when the epochs were used up, the producer may already have the producer id that is to come.
         if self.is_busy(id) {
-            let busy = Err(TransactionError::ConcurrentTransactions);
-            return self.reply(token, Response::AddPartitions(busy));
+            return self.wait_or_refuse(now, token, add);
         }
         let metadata = match self.of_producer(&add.producer) {
             Ok(metadata) => metadata,
@@ -30,6 +29,43 @@ impl TransactionCoordinator {
         let next = metadata.with_partitions(add.partitions, add.transaction_version, now.wall);
         let answer = Answer { token, response: Response::AddPartitions(Ok(())) };
         self.step(now, id, next, Then::Answer(answer));
+    }
+
+    /// A producer that may wait need not come again and again.
+    fn wait_or_refuse(&mut self, now: Now, token: ReplyToken, add: AddPartitions) {
+        if add.patience.is_zero() {
+            let busy = Err(TransactionError::ConcurrentTransactions);
+            return self.reply(token, Response::AddPartitions(busy));
+        }
+        let id = add.producer.transactional_id.clone();
+        let (key, deadline) = (TimerKey::Patience(id.clone(), token), now.monotonic + add.patience);
+        self.out.effects.push(Effect::ArmTimer { key, deadline });
+        self.waiting.entry(id).or_default().push((token, add));
+    }
+
+    /// Whoever still waits is told to come again.
+    pub(super) fn patience_is_over(&mut self, id: &TransactionalId, token: ReplyToken) {
+        let Some(waiting) = self.waiting.get_mut(id) else { return };
+        let Some(place) = waiting.iter().position(|(waits, _)| *waits == token) else { return };
+        waiting.remove(place);
+        if waiting.is_empty() {
+            self.waiting.remove(id);
+        }
+        let busy = Err(TransactionError::ConcurrentTransactions);
+        self.reply(token, Response::AddPartitions(busy));
+    }
+
+    /// Serves in their order those that wait for `id`, as far as one does not make the next wait on.
+    pub(super) fn serve_waiting(&mut self, now: Now, id: &TransactionalId) {
+        while !self.is_busy(id) {
+            let Some(waiting) = self.waiting.get_mut(id) else { return };
+            let (token, add) = waiting.remove(0);
+            if waiting.is_empty() {
+                self.waiting.remove(id);
+            }
+            self.out.effects.push(Effect::CancelTimer { key: TimerKey::Patience(id.clone(), token) });
+            self.add_partitions(now, token, add);
+        }
     }
 
     /// Says which partitions are part of the producer's transaction, as far as is stored.

@@ -9,7 +9,7 @@ use super::names::TransactionalId;
 use super::outbox::{Answer, InFlight, Outbox, Then};
 use super::records::{MalformedRecord, Record, TransactionMetadata};
 use super::replay::ReplayedTransactions;
-use super::request::{Request, Response};
+use super::request::{AddPartitions, Request, Response};
 use super::settings::TransactionSettings;
 
 /// The transactional ids that hash to one partition of `__transaction_state`.
@@ -31,6 +31,8 @@ pub struct TransactionCoordinator {
     pub(super) last_epochs: Map<TransactionalId, ProducerEpoch>,
     /// Requests that wait for a producer id; bounded by the requests in flight.
     pub(super) without_producer_id: BTreeMap<ReplyToken, Request>,
+    /// Requests to add partitions that wait until their id may take a step; bounded by the requests in flight.
+    pub(super) waiting: Map<TransactionalId, Vec<(ReplyToken, AddPartitions)>>,
     pub(super) markers: MarkerRounds,
     /// The timer for overdue transactions runs.
     pub(super) watches_overdue: bool,
@@ -58,6 +60,7 @@ impl TransactionCoordinator {
             stepping: Set::default(),
             last_epochs: Map::default(),
             without_producer_id: BTreeMap::new(),
+            waiting: Map::default(),
             markers: MarkerRounds::default(),
             watches_overdue: false,
             out: Outbox::default(),
@@ -84,12 +87,13 @@ impl TransactionCoordinator {
             Event::ProducerIdAllocated { token, result } => self.producer_id_allocated(now, token, result),
             Event::TimerFired(TimerKey::AbortOverdue) => self.abort_overdue(now),
             Event::TimerFired(TimerKey::RemoveExpired) => self.remove_expired(now),
+            Event::TimerFired(TimerKey::Patience(id, token)) => self.patience_is_over(&id, token),
             Event::TimerFired(TimerKey::Markers(id)) => self.markers_due(now, &id),
             Event::MarkersWritten { transactional_id, round, outcomes } => {
                 self.markers_written(now, &transactional_id, round, &outcomes);
             }
             Event::AppendDone(id) => self.append_done(now, id),
-            Event::AppendFailed(id) => self.append_failed(id),
+            Event::AppendFailed(id) => self.append_failed(now, id),
             Event::Resigned => self.resigned(),
         }
         std::mem::take(&mut self.out.effects)
@@ -193,15 +197,17 @@ impl TransactionCoordinator {
                 self.last_epochs.remove(id);
             }),
         }
+        ids.iter().for_each(|id| self.serve_waiting(now, id));
     }
 
     /// Nothing has changed; who waits is sent elsewhere. A completion is taken up by whoever loads the log next.
-    fn append_failed(&mut self, append_id: AppendId) {
+    fn append_failed(&mut self, now: Now, append_id: AppendId) {
         let Some(InFlight { records, then, .. }) = self.out.take(append_id) else { return };
         for record in &records {
             self.stepping.remove(&record.transactional_id);
         }
         self.fail(then);
+        records.iter().for_each(|record| self.serve_waiting(now, &record.transactional_id));
     }
 
     fn fail(&mut self, then: Then) {
@@ -232,6 +238,12 @@ impl TransactionCoordinator {
             self.fail(append.then);
         }
         for (token, request) in std::mem::take(&mut self.without_producer_id) {
+            self.out.reply(token, request.refused(TransactionError::NotCoordinator));
+        }
+        let mut waiting: Vec<_> = self.waiting.drain().flat_map(|(_, waiting)| waiting).collect();
+        waiting.sort_unstable_by_key(|(token, _)| *token);
+        for (token, add) in waiting {
+            let request = Request::AddPartitions(add);
             self.out.reply(token, request.refused(TransactionError::NotCoordinator));
         }
         self.replayed = ReplayedTransactions::default();

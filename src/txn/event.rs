@@ -32,6 +32,8 @@ pub enum TimerKey {
     AbortOverdue,
     /// Time to look for transactional ids that nobody has used for long.
     RemoveExpired,
+    /// A request to add partitions has waited for long enough.
+    Patience(TransactionalId, ReplyToken),
     /// Time to write the markers again that could not be written.
     Markers(TransactionalId),
 }
@@ -107,6 +109,9 @@ pub enum Effect {
     ArmTimer {
         key: TimerKey,
         deadline: Monotonic,
+    },
+    CancelTimer {
+        key: TimerKey,
     },
     /// Worth a line in the broker's log.
     Note(Note),

@@ -1,5 +1,7 @@
 //! What is asked of a transaction coordinator, and what it answers.
 
+use std::time::Duration;
+
 use crate::base::{ProducerId, TimestampMs};
 
 use super::error::TransactionError;
@@ -32,6 +34,8 @@ pub struct AddPartitions {
     pub producer: TransactionalProducer,
     pub partitions: Vec<NamedPartition>,
     pub transaction_version: TransactionVersion,
+    /// How long it may wait for the transaction before to be complete, or for another step to be stored.
+    pub patience: Duration,
 }
 
 /// Whether the partitions are part of the producer's transaction.

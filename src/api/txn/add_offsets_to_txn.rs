@@ -1,6 +1,7 @@
 //! AddOffsetsToTxn (key 25), versions 0 to 4: KIP-98, fencing under its own name KIP-588 (2), abortable errors KIP-890 (4).
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use kafka_protocol::messages::{AddOffsetsToTxnRequest, AddOffsetsToTxnResponse};
 
@@ -42,6 +43,7 @@ async fn add<R: Runtime>(
     let partition = NamedPartition { topic: TopicName::new(OFFSETS_TOPIC), partition: coordinator.partition };
     // A client that knows KIP-890 does not send this request.
     let transaction_version = TransactionVersion::V0;
-    let add = AddPartitions { producer, partitions: vec![partition], transaction_version };
+    let partitions = vec![partition];
+    let add = AddPartitions { producer, partitions, transaction_version, patience: Duration::ZERO };
     context.router.add_partitions(add).await
 }

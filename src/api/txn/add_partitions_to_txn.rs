@@ -2,6 +2,7 @@
 //! verification KIP-890 (4), abortable errors (5).
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use kafka_protocol::messages::add_partitions_to_txn_request::{
     AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction,
@@ -93,8 +94,8 @@ async fn ask<R: Runtime>(
     // Clients that know KIP-890 leave this request to the brokers, which send its newer versions.
     let transaction_version =
         if version < FIRST_MANY_VERSION { TransactionVersion::V0 } else { TransactionVersion::V2 };
-    let result =
-        context.router.add_partitions(AddPartitions { producer, partitions, transaction_version }).await;
+    let add = AddPartitions { producer, partitions, transaction_version, patience: Duration::ZERO };
+    let result = context.router.add_partitions(add).await;
     vec![result.err().map_or(0, code); count]
 }
 

@@ -31,6 +31,6 @@ keys! {
         "Whether producers may take part in two-phase commits.";
     "add.partitions.to.txn.retry.backoff.max.ms", Int, "100", AtLeast(0), ReadOnly, Served,
         "Longest time a broker keeps trying to add a partition to a transaction.";
-    "add.partitions.to.txn.retry.backoff.ms", Int, "20", AtLeast(1), ReadOnly, Served,
+    "add.partitions.to.txn.retry.backoff.ms", Int, "20", AtLeast(1), ReadOnly, Ignored,
         "Pause before a broker tries again to add a partition to a transaction.";
 }

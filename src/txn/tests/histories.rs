@@ -145,7 +145,13 @@ impl History {
                 let count = 1 + random.below(2);
                 let partitions: Vec<_> =
                     (0..count).map(|_| at("a", random.below(PARTITIONS) as i32)).collect();
-                (add(id, who, &partitions, producer.version), Asked::Add { partitions })
+                let mut request = add(id, who, &partitions, producer.version);
+                if let Request::AddPartitions(add) = &mut request
+                    && random.one_in(2)
+                {
+                    add.patience = Duration::from_millis(100);
+                }
+                (request, Asked::Add { partitions })
             }
             Some(who) => {
                 let commits = !random.one_in(3);

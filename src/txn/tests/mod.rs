@@ -145,6 +145,7 @@ impl Bench {
                 Effect::ArmTimer { key, deadline } => {
                     self.timers.insert(key, deadline);
                 }
+                Effect::CancelTimer { key } => drop(self.timers.remove(&key)),
                 Effect::Note(note) => self.notes.push(note),
             }
         }
@@ -314,6 +315,7 @@ fn add(
         producer: producer(id, who),
         partitions: partitions.to_vec(),
         transaction_version: version,
+        patience: Duration::ZERO,
     })
 }
 fn end(id: &str, who: ProducerIdentity, commits: bool, version: TransactionVersion) -> Request {

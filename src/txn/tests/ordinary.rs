@@ -219,3 +219,29 @@ fn a_timeout_above_the_brokers_is_refused() {
         );
     }
 }
+
+#[test]
+fn a_producer_that_may_wait_is_served_when_the_transaction_before_is_complete() {
+    let mut bench = Bench::new();
+    let who = bench.begin("t");
+    bench.add("t", who, &[at("a", 0)]).unwrap();
+    bench.slow_markers = true;
+    let next = bench.end("t", who, true).unwrap();
+    let patient = |partition: i32| {
+        let mut request = add("t", next, &[at("a", partition)], TransactionVersion::V2);
+        if let Request::AddPartitions(add) = &mut request {
+            add.patience = Duration::from_millis(100);
+        }
+        request
+    };
+    let late = bench.ask(patient(7));
+    bench.pass(Duration::from_millis(100));
+    let busy = Response::AddPartitions(Err(TransactionError::ConcurrentTransactions));
+    assert_eq!(bench.answer(late), Some(busy));
+    let tokens = [0, 1, 0].map(|partition| bench.ask(patient(partition)));
+    assert!(tokens.iter().all(|token| bench.answer(*token).is_none()));
+    bench.mark(|_| MarkerOutcome::Written);
+    assert!(tokens.iter().all(|token| bench.answer(*token) == Some(Response::AddPartitions(Ok(())))));
+    assert_eq!(bench.describe("t").unwrap().partitions, [at("a", 0), at("a", 1)]);
+    assert!(!bench.timers.keys().any(|key| matches!(key, TimerKey::Patience(..))));
+}
