@@ -114,9 +114,9 @@ impl Coordinator {
             return self.out.reply(token, request.refused(error));
         }
         match request {
-            Request::JoinGroup(join) => self.join_group(now, token, join),
-            Request::SyncGroup(sync) => self.sync_group(now, token, sync),
-            Request::Heartbeat(heartbeat) => self.heartbeat(now, token, &heartbeat),
+            Request::JoinGroup(join) => self.join_group(now, cluster, token, join),
+            Request::SyncGroup(sync) => self.sync_group(now, cluster, token, sync),
+            Request::Heartbeat(heartbeat) => self.heartbeat(now, cluster, token, &heartbeat),
             Request::LeaveGroup(leave) => self.leave_group(now, cluster, token, leave),
             Request::OffsetCommit(commit) => self.commit_offsets(now, token, commit),
             Request::TxnOffsetCommit(commit) => self.commit_in_transaction(now, token, commit),
@@ -164,6 +164,12 @@ impl Coordinator {
             TimerKey::Revocation { group, member } => {
                 return self.consumer_time_over(now, cluster, group, member, "did not give partitions back");
             }
+            TimerKey::MemberJoin { group, member } => {
+                return self.consumer_time_over(now, cluster, group, member, "did not join in time");
+            }
+            TimerKey::MemberSync { group, member } => {
+                return self.consumer_time_over(now, cluster, group, member, "did not sync in time");
+            }
             TimerKey::Session { group, member } if self.consumer.contains_key(group) => {
                 return self.consumer_time_over(now, cluster, group, member, "was silent");
             }
@@ -174,7 +180,10 @@ impl Coordinator {
             TimerKey::Session { member, .. } => group.session_over(&mut turn, member),
             TimerKey::Join { .. } => group.join_time_over(&mut turn),
             TimerKey::Sync { .. } => group.sync_time_over(&mut turn),
-            TimerKey::Expiry | TimerKey::Revocation { .. } => (),
+            TimerKey::Expiry
+            | TimerKey::Revocation { .. }
+            | TimerKey::MemberJoin { .. }
+            | TimerKey::MemberSync { .. } => (),
         }
     }
 
@@ -222,7 +231,7 @@ impl Coordinator {
         let Some(place) = self.out.in_flight.iter().position(|append| append.id == id) else { return };
         let append = self.out.in_flight.remove(place).expect("its place was just found");
         let error = failure.as_refusal();
-        self.consumer_append_failed(now, cluster, &append.records);
+        self.consumer_append_failed(now, cluster, &append.records, error);
         match append.then {
             Then::Nothing | Then::TransactionEnded(_) => (),
             Then::GroupCreated(group) => self.creation_failed(now, &group, error),

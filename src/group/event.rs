@@ -27,6 +27,10 @@ pub enum TimerKey {
     Session { group: GroupId, member: MemberId },
     /// A member of a consumer group has kept for too long what it is to give back.
     Revocation { group: GroupId, member: MemberId },
+    /// A member of the classic protocol in a consumer group has not joined anew since it was asked to.
+    MemberJoin { group: GroupId, member: MemberId },
+    /// Such a member has not asked for its assignment since it joined.
+    MemberSync { group: GroupId, member: MemberId },
     /// The time to join the next generation is over.
     Join { group: GroupId },
     /// The time to ask for the assignment is over.

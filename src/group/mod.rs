@@ -9,6 +9,7 @@ mod assignor;
 mod classic;
 mod cluster;
 mod consumer;
+mod consumer_protocol;
 mod coordinator;
 mod error;
 mod event;
@@ -29,12 +30,12 @@ pub use error::{AppendFailure, GroupError};
 pub use event::{AppendId, BatchProducer, Effect, Event, Note, Now, ReplyToken, TimerKey};
 pub use names::{Generation, GroupId, InstanceId, MemberEpoch, MemberId, ProtocolName};
 pub use records::{
-    CommittedOffset, ConsumerGroupMetadata, ConsumerMemberMetadata, ConsumerRecord, CurrentAssignment,
-    EncodedRecord, GroupMetadata, MalformedRecord, MemberMetadata, MemberState, OffsetKey, OwnedPartitions,
-    Record, ResolvedExpression, TargetAssignmentMetadata,
+    ClassicMemberMetadata, CommittedOffset, ConsumerGroupMetadata, ConsumerMemberMetadata, ConsumerRecord,
+    CurrentAssignment, EncodedRecord, GroupMetadata, MalformedRecord, MemberMetadata, MemberState, OffsetKey,
+    OwnedPartitions, Record, ResolvedExpression, TargetAssignmentMetadata,
 };
 pub use request::*;
-pub use settings::GroupSettings;
+pub use settings::{GroupSettings, MigrationPolicy};
 
 #[cfg(test)]
 mod tests;

@@ -30,7 +30,7 @@ pub(super) struct ReplayedGroup {
 
 impl ReplayedGroups {
     /// Applies one record. An offset makes its group; a group's tombstone leaves its offsets to tombstones of their own,
-    /// as the group may go on as one of the other kind.
+    /// as the group may go on as one of the other kind; which one it is the newest record says.
     pub fn replay(&mut self, record: Record) {
         match record {
             Record::Offset { key, value: Some(value) } => {
@@ -47,7 +47,9 @@ impl ReplayedGroups {
                 }
             }
             Record::Group { group, value: Some(value) } => {
-                self.groups.entry(group).or_default().metadata = Some(value);
+                let group = self.groups.entry(group).or_default();
+                group.metadata = Some(value);
+                group.consumer = None;
             }
             Record::Group { group: id, value: None } => {
                 if let Some(group) = self.groups.get_mut(&id) {
@@ -66,6 +68,9 @@ impl ReplayedGroups {
                     return;
                 }
                 let group = self.groups.entry(id).or_default();
+                if !record.is_tombstone() {
+                    group.metadata = None;
+                }
                 group.consumer.get_or_insert_default().replay(&record);
             }
         }
@@ -102,6 +107,12 @@ impl ReplayedGroups {
         if self.groups.get(id).is_some_and(nothing) {
             self.groups.remove(id);
         }
+    }
+
+    /// A copy that knows one group alone.
+    pub fn alone(&self, group: &GroupId) -> ReplayedGroups {
+        let known = self.groups.get(group).map(|known| (group.clone(), known.clone()));
+        ReplayedGroups { groups: known.into_iter().collect() }
     }
 
     pub fn group(&self, group: &GroupId) -> Option<&ReplayedGroup> {

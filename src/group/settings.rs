@@ -16,6 +16,8 @@ pub struct GroupSettings {
     pub max_size: usize,
     /// `group.consumer.max.size`: most members of one consumer group.
     pub consumer_max_size: usize,
+    /// `group.consumer.migration.policy`: which way groups with members may change between classic and consumer.
+    pub migration_policy: MigrationPolicy,
     /// `group.consumer.assignors`: what members may ask for; the first is for groups that ask for none.
     pub consumer_assignors: Vec<Assignor>,
     /// `group.consumer.regex.refresh.interval.ms`: how often patterns are looked up anew, whatever happens.
@@ -28,6 +30,37 @@ pub struct GroupSettings {
     pub offsets_retention_check_interval: Duration,
 }
 
+/// Which way a group with members may change while they go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MigrationPolicy {
+    Bidirectional,
+    /// From classic to consumer only.
+    Upgrade,
+    /// From consumer to classic only.
+    Downgrade,
+    /// Not at all; nor may members of the classic protocol join a consumer group.
+    Disabled,
+}
+
+impl MigrationPolicy {
+    /// The policy of that name, in letters of any case; no other name is let through by the settings.
+    pub fn named(name: &str) -> MigrationPolicy {
+        match name.to_ascii_lowercase().as_str() {
+            "bidirectional" => MigrationPolicy::Bidirectional,
+            "upgrade" => MigrationPolicy::Upgrade,
+            "downgrade" => MigrationPolicy::Downgrade,
+            _ => MigrationPolicy::Disabled,
+        }
+    }
+
+    pub fn allows_upgrade(self) -> bool {
+        matches!(self, MigrationPolicy::Bidirectional | MigrationPolicy::Upgrade)
+    }
+    pub fn allows_downgrade(self) -> bool {
+        matches!(self, MigrationPolicy::Bidirectional | MigrationPolicy::Downgrade)
+    }
+}
+
 impl Default for GroupSettings {
     fn default() -> GroupSettings {
         GroupSettings {
@@ -36,6 +69,7 @@ impl Default for GroupSettings {
             initial_rebalance_delay: Duration::from_secs(3),
             max_size: i32::MAX as usize,
             consumer_max_size: i32::MAX as usize,
+            migration_policy: MigrationPolicy::Bidirectional,
             consumer_assignors: vec![Assignor::Uniform, Assignor::Range],
             consumer_regex_refresh_interval: Duration::from_secs(10 * 60),
             offset_metadata_max_bytes: 4096,
@@ -53,6 +87,7 @@ impl From<&BrokerConfig> for GroupSettings {
             initial_rebalance_delay: duration_ms(config.group_initial_rebalance_delay_ms),
             max_size: config.group_max_size,
             consumer_max_size: config.group_consumer_max_size,
+            migration_policy: MigrationPolicy::named(&config.group_consumer_migration_policy),
             consumer_assignors: (config.group_consumer_assignors.iter())
                 .filter_map(|name| Assignor::named(name))
                 .collect(),

@@ -51,7 +51,6 @@ impl Timers {
         effects.extend(keys.into_iter().map(|key| Effect::CancelTimer { key }));
     }
 
-    #[cfg(test)]
     pub fn is_armed(&self, key: &TimerKey) -> bool {
         self.armed.contains_key(key)
     }

@@ -23,7 +23,8 @@ use crate::runtime::Runtime;
 
 /// First version that tells which protocol a member speaks.
 const FIRST_MEMBER_TYPE_VERSION: i16 = 1;
-/// The consumer protocol's number there.
+/// The protocols' numbers there.
+const CLASSIC_PROTOCOL: i8 = 0;
 const CONSUMER_PROTOCOL: i8 = 1;
 
 pub async fn handle<R: Runtime>(
@@ -80,7 +81,7 @@ fn wire_member(header: &RequestHeader, member: DescribedConsumerMember) -> Membe
         .with_assignment(wire_assignment(&member.assignment))
         .with_target_assignment(wire_assignment(&member.target_assignment));
     if header.version >= FIRST_MEMBER_TYPE_VERSION {
-        answer.with_member_type(CONSUMER_PROTOCOL)
+        answer.with_member_type(if metadata.classic.is_some() { CLASSIC_PROTOCOL } else { CONSUMER_PROTOCOL })
     } else {
         answer
     }

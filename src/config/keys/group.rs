@@ -53,8 +53,8 @@ keys! {
         "Most a consumer group's session timeout may be set to.";
     "group.consumer.max.size", Int, "2147483647", AtLeast(1), ReadOnly, Served,
         "Most members of a consumer group.";
-    "group.consumer.migration.policy", String, "bidirectional", OneOfAnyCase(&["DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"]), ReadOnly, Ignored,
-        "Which way a group with members may change between classic and consumer; here it does not change.";
+    "group.consumer.migration.policy", String, "bidirectional", OneOfAnyCase(&["DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"]), ReadOnly, Served,
+        "Which way a group with members may change between classic and consumer.";
     "group.consumer.min.assignment.interval.ms", Int, "0", AtLeast(0), ReadOnly, Served,
         "Least a consumer group's pause between assignments may be set to.";
     "group.consumer.min.heartbeat.interval.ms", Int, "5000", AtLeast(1), ReadOnly, Served,

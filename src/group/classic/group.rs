@@ -14,10 +14,10 @@ use crate::group::{
 use super::ClassicState;
 use super::member::Member;
 use super::rebalance::InitialDelay;
-use super::subscription::subscribed_topics;
+use crate::group::consumer_protocol::Subscription;
 
 /// The protocol type of consumers: only theirs can be asked what topics they want.
-const CONSUMER: &str = "consumer";
+pub(super) const CONSUMER: &str = "consumer";
 
 /// One classic group in memory: its last stored generation and the rebalance under way.
 /// Source: Kafka's `ClassicGroup`.
@@ -281,16 +281,20 @@ impl ClassicGroup {
 
     /// The protocol most members like best among those that all support; of equals, the first by name.
     pub(super) fn choose_protocol(&self) -> ProtocolName {
+        self.common_protocol()
+            .expect("only a group with members chooses; those without a common one are refused")
+    }
+
+    /// The same; `None`: there are no members, or nothing that all support.
+    pub(super) fn common_protocol(&self) -> Option<ProtocolName> {
         let mut votes: BTreeMap<&ProtocolName, usize> = BTreeMap::new();
         for member in self.members.values() {
             let vote = member.protocols.iter().map(|(name, _)| name).find(|name| self.supported_by_all(name));
-            *votes.entry(vote.expect("members without a common protocol are refused")).or_default() += 1;
+            *votes.entry(vote?).or_default() += 1;
         }
-        let most = votes.values().copied().max();
-        let (winner, _) = (votes.into_iter())
-            .find(|(_, count)| Some(*count) == most)
-            .expect("only a group with members chooses");
-        winner.clone()
+        let most = votes.values().copied().max()?;
+        let winner = votes.into_iter().find(|(_, count)| *count == most);
+        winner.map(|(name, _)| name.clone())
     }
 
     /// What the members of this generation want to consume.
@@ -304,7 +308,7 @@ impl ClassicGroup {
         let protocol = self.protocol.as_ref()?;
         let mut topics = BTreeSet::new();
         for member in self.members.values() {
-            topics.append(&mut subscribed_topics(&member.metadata(protocol))?);
+            topics.append(&mut Subscription::decode_topics(&member.metadata(protocol))?);
         }
         Some(topics)
     }

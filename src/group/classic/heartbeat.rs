@@ -1,11 +1,20 @@
-use crate::group::{Coordinator, GroupError, Heartbeat, Now, ReplyToken, Response, outbox::Turn};
+use crate::group::{Cluster, Coordinator, GroupError, Heartbeat, Now, ReplyToken, Response, outbox::Turn};
 
 use super::ClassicState;
 use super::group::ClassicGroup;
 
 impl Coordinator {
     /// Keeps a member's session alive and tells it when to join anew.
-    pub(in crate::group) fn heartbeat(&mut self, now: Now, token: ReplyToken, heartbeat: &Heartbeat) {
+    pub(in crate::group) fn heartbeat(
+        &mut self,
+        now: Now,
+        cluster: &dyn Cluster,
+        token: ReplyToken,
+        heartbeat: &Heartbeat,
+    ) {
+        if self.consumer.contains_key(&heartbeat.group) {
+            return self.classic_member_heartbeat(now, cluster, token, heartbeat);
+        }
         let result = match self.enter_live(now, &heartbeat.group) {
             _ if heartbeat.group.is_empty() => Err(GroupError::InvalidGroupId),
             Some((group, mut turn)) => group.heartbeat(&mut turn, heartbeat),

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::group::{
-    Coordinator, GroupError, GroupSettings, JoinGroup, JoinGroupResponse, MemberId, Now, ReplyToken,
+    Cluster, Coordinator, GroupError, GroupSettings, JoinGroup, JoinGroupResponse, MemberId, Now, ReplyToken,
     Response,
     names::NAME_BYTES_MAX,
     outbox::{Then, Turn},
@@ -41,13 +41,19 @@ impl JoinGroup {
 
 impl Coordinator {
     /// Lets a member into the next generation of its group; a group that does not exist is made by its first member.
-    pub(in crate::group) fn join_group(&mut self, now: Now, token: ReplyToken, join: JoinGroup) {
+    /// At a consumer group with members it is one of them.
+    pub(in crate::group) fn join_group(
+        &mut self,
+        now: Now,
+        cluster: &dyn Cluster,
+        token: ReplyToken,
+        join: JoinGroup,
+    ) {
         if let Err(error) = join.check(&self.settings) {
             return refuse(&mut self.turn(now), token, join.member, error);
         }
         if !self.make_room_for_classic(&join.group) {
-            let error = GroupError::InconsistentGroupProtocol;
-            return refuse(&mut self.turn(now), token, join.member, error);
+            return self.join_consumer_group(now, cluster, token, join);
         }
         if self.enter(now, &join.group).is_none() {
             return self.join_new_group(now, token, join);

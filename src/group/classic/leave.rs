@@ -20,7 +20,7 @@ impl Coordinator {
         }
         let before = self.out.newest();
         if self.consumer.contains_key(&leave.group) {
-            let left = self.expel_instances(now, cluster, leave);
+            let left = self.leave_consumer_group_as_classic(now, cluster, leave);
             let newest = self.out.newest();
             return self.out.answer_after(newest, token, Response::LeaveGroup(Ok(left)));
         }

@@ -1,6 +1,7 @@
 //! The classic protocol: members join, one of them leads and assigns, everybody syncs (KIP-394, KIP-345, KIP-800, KIP-814).
 
 mod commit;
+mod conversion;
 mod delete;
 mod describe;
 mod group;
@@ -12,9 +13,9 @@ mod member;
 mod rebalance;
 mod retention;
 mod static_member;
-mod subscription;
 mod sync;
 
+pub(super) use conversion::MovingMember;
 pub(super) use group::ClassicGroup;
 pub(super) use member::ReplacedMember;
 

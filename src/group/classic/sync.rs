@@ -2,8 +2,8 @@ use bytes::Bytes;
 
 use crate::base::Map;
 use crate::group::{
-    Assignment, Coordinator, Generation, GroupError, GroupMetadata, MemberId, Note, Now, ProtocolName,
-    ReplyToken, Response, SyncGroup,
+    Assignment, Cluster, Coordinator, Generation, GroupError, GroupMetadata, MemberId, Note, Now,
+    ProtocolName, ReplyToken, Response, SyncGroup,
     outbox::{Then, Turn},
 };
 
@@ -11,8 +11,17 @@ use super::ClassicState;
 use super::group::ClassicGroup;
 
 impl Coordinator {
-    /// Gives a member its assignment once the leader's is stored.
-    pub(in crate::group) fn sync_group(&mut self, now: Now, token: ReplyToken, sync: SyncGroup) {
+    /// Gives a member its assignment once the leader's is stored, or what a consumer group has given it.
+    pub(in crate::group) fn sync_group(
+        &mut self,
+        now: Now,
+        cluster: &dyn Cluster,
+        token: ReplyToken,
+        sync: SyncGroup,
+    ) {
+        if self.consumer.contains_key(&sync.group) {
+            return self.sync_consumer_group(now, cluster, token, sync);
+        }
         let refusal =
             if sync.group.is_empty() { GroupError::InvalidGroupId } else { GroupError::UnknownMemberId };
         match self.enter_live(now, &sync.group) {

@@ -4,20 +4,19 @@ use crate::group::{ConsumerRecord, Coordinator, GroupId, Record};
 use super::group::ConsumerGroup;
 
 impl ConsumerGroup {
-    /// What makes the log forget the group, its own tombstone last.
+    /// What makes the log forget the group, its own tombstone last. As Kafka 4.3.1 does, it takes away what only Kafka 4.0 has
+    /// written, whether it is there or not.
     pub fn tombstones(&self, id: &GroupId, records: &mut Vec<Record>) {
         let members = self.members.keys();
         let currents = members.clone().map(|member| ConsumerRecord::CurrentAssignment(member.clone(), None));
-        let targets = self.targets.keys().map(|member| ConsumerRecord::TargetMember(member.clone(), None));
+        let targets = members.clone().map(|member| ConsumerRecord::TargetMember(member.clone(), None));
         let metadata = members.map(|member| ConsumerRecord::Member(member.clone(), None));
         let expressions = self.expressions.keys();
         let expressions =
             expressions.map(|expression| ConsumerRecord::RegularExpression(expression.clone(), None));
-        let partitions = self.has_partition_metadata.then_some(ConsumerRecord::PartitionMetadata(None));
         let all = (currents.chain(targets).chain([ConsumerRecord::Target(None)]).chain(metadata))
             .chain(expressions)
-            .chain(partitions)
-            .chain([ConsumerRecord::Group(None)]);
+            .chain([ConsumerRecord::PartitionMetadata(None), ConsumerRecord::Group(None)]);
         records.extend(all.map(|record| Record::Consumer { group: id.clone(), record }));
     }
 }

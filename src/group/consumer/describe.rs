@@ -32,7 +32,7 @@ impl ConsumerGroup {
             member: id.clone(),
             metadata: member.metadata.clone(),
             member_epoch: member.current.epoch,
-            assignment: described_topics(cluster, &member.current.partitions()),
+            assignment: described_topics(cluster, &member.current.all_partitions()),
             target_assignment: match self.targets.get(id) {
                 Some(target) => described_topics(cluster, target),
                 None => Vec::new(),

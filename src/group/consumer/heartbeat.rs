@@ -1,13 +1,14 @@
 use crate::group::assignor::Partitions;
 use crate::group::names::NAME_BYTES_MAX;
 use crate::group::{
-    Assignor, Cluster, ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse, ConsumerRecord, Coordinator,
-    GroupError, GroupId, GroupSettings, MemberEpoch, MemberId, MemberState, Now, ReplyToken, Response,
+    Assignor, ClassicMemberMetadata, Cluster, ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse,
+    ConsumerMemberMetadata, ConsumerRecord, Coordinator, GroupError, GroupId, GroupSettings, MemberEpoch,
+    MemberId, MemberState, Now, Record, ReplyToken, Response,
 };
 
 use super::group::ConsumerMember;
 use super::join::Place;
-use super::live::{Draft, cancel_timers, rebalance_timeout, revocation_key, session_key};
+use super::live::{Draft, cancel_timers, rebalance_timeout, revocation_key, session_key, session_timeout};
 use super::reconcile::Reconciliation;
 
 impl ConsumerGroupHeartbeat {
@@ -89,24 +90,41 @@ impl Coordinator {
         &mut self,
         now: Now,
         cluster: &dyn Cluster,
-        mut heartbeat: ConsumerGroupHeartbeat,
+        heartbeat: ConsumerGroupHeartbeat,
     ) -> Result<ConsumerGroupHeartbeatResponse, GroupError> {
         let id = heartbeat.group.clone();
-        let place = self.place_of(&heartbeat)?;
+        let (place, upgrade) = self.place_of(cluster, &heartbeat)?;
         let mut records = Vec::new();
-        self.make_consumer_group(now, &id, &mut records);
+        self.make_consumer_group(now, cluster, &id, upgrade, &mut records);
+        let full = heartbeat.is_full();
+        let member = heartbeat.member.clone();
+        let before = self.follow(now, cluster, heartbeat, place, None, records);
+        Ok(self.consumer_response(cluster, &id, &member, before.as_ref(), full))
+    }
+
+    /// Takes in what a member says, in whichever protocol, and leads the group and the member on from there. The member may
+    /// say it, its group is in memory; `records` go before those that come of it. Gives the member as it was.
+    pub(super) fn follow(
+        &mut self,
+        now: Now,
+        cluster: &dyn Cluster,
+        mut heartbeat: ConsumerGroupHeartbeat,
+        place: Place,
+        classic: Option<ClassicMemberMetadata>,
+        records: Vec<Record>,
+    ) -> Option<ConsumerMember> {
+        let id = heartbeat.group.clone();
         let default_assignor = self.settings.default_assignor();
         let refresh_interval = self.settings.consumer_regex_refresh_interval;
         let group = self.consumer.get_mut(&id).expect("the group was just entered or made");
         let mut draft = Draft { id: &id, group, records, default_assignor };
-        let full = heartbeat.is_full();
         let member = heartbeat.member.clone();
         let owned = heartbeat.owned.take();
         if let Place::InsteadOf(former) = &place {
             draft.replace_static_member(former, &member);
         }
         let before = draft.group.state.members.get(&member).cloned();
-        let changed = draft.update_member(before.as_ref(), heartbeat);
+        let changed = draft.update_member(before.as_ref(), &heartbeat, classic);
         let topics_changed = draft.group.topics_version != Some(cluster.topics_version());
         let overdue = draft.group.expressions_resolved_at().is_some_and(|at| {
             let passed_ms = u128::try_from(now.wall.0.saturating_sub(at.0)).unwrap_or(0);
@@ -117,13 +135,12 @@ impl Coordinator {
         draft.assign(now, cluster);
         draft.reconcile(cluster, &member, changed || resolved, owned.as_ref());
         let Draft { records, .. } = draft;
-        let response = self.consumer_response(cluster, &id, &member, before.as_ref(), full);
         if let Place::InsteadOf(former) = &place {
             cancel_timers(&mut self.turn(now), &id, former);
         }
         self.arm_after_heartbeat(now, cluster, &id, &member, before.as_ref());
         self.append_draft(records);
-        Ok(response)
+        before
     }
 
     fn consumer_response(
@@ -157,10 +174,19 @@ impl Coordinator {
         let state = &self.consumer[id].state.members[member];
         let revoking = state.current.state == MemberState::UnrevokedPartitions;
         let moved = before.is_none_or(|before| before.current != state.current);
+        let is_classic = state.metadata.classic.is_some();
+        let was_classic = before.is_some_and(|before| before.metadata.classic.is_some());
         let timeout = rebalance_timeout(state.metadata.rebalance_timeout_ms);
-        let session_timeout = cluster.consumer_timing(id).session_timeout;
+        let session_timeout = session_timeout(&state.metadata, cluster, id);
         let mut turn = self.turn(now);
+        if is_classic != was_classic {
+            cancel_timers(&mut turn, id, member);
+        }
         turn.arm(session_key(id, member), session_timeout);
+        if is_classic {
+            // It gives back what it has to by joining anew, and has its time for that.
+            return;
+        }
         if moved && revoking {
             turn.arm(revocation_key(id, member), timeout);
         } else if moved {
@@ -169,27 +195,47 @@ impl Coordinator {
     }
 }
 
+impl ConsumerMemberMetadata {
+    /// What the member says now; what it leaves out is as before.
+    pub(super) fn updated(
+        &self,
+        heartbeat: &ConsumerGroupHeartbeat,
+        classic: Option<ClassicMemberMetadata>,
+    ) -> ConsumerMemberMetadata {
+        let timeout_ms = heartbeat.rebalance_timeout_ms.unwrap_or(self.rebalance_timeout_ms);
+        let topics = heartbeat.subscribed_topics.as_ref().unwrap_or(&self.subscribed_topics);
+        let regex = heartbeat.subscribed_regex.as_ref().unwrap_or(&self.subscribed_regex);
+        ConsumerMemberMetadata {
+            instance: heartbeat.instance.as_ref().or(self.instance.as_ref()).cloned(),
+            rack: heartbeat.rack.as_ref().or(self.rack.as_ref()).cloned(),
+            client_id: heartbeat.client_id.clone(),
+            client_host: heartbeat.client_host.clone(),
+            subscribed_topics: topics.clone(),
+            subscribed_regex: regex.clone(),
+            rebalance_timeout_ms: timeout_ms,
+            server_assignor: heartbeat.server_assignor.as_ref().or(self.server_assignor.as_ref()).cloned(),
+            classic,
+        }
+    }
+}
+
 impl Draft<'_> {
     /// Takes over what the member says; what it leaves out stays. Says whether it wants other topics than before.
-    fn update_member(&mut self, before: Option<&ConsumerMember>, heartbeat: ConsumerGroupHeartbeat) -> bool {
+    fn update_member(
+        &mut self,
+        before: Option<&ConsumerMember>,
+        heartbeat: &ConsumerGroupHeartbeat,
+        classic: Option<ClassicMemberMetadata>,
+    ) -> bool {
         let former = before.map(|before| before.metadata.clone());
-        let mut metadata = former.clone().unwrap_or_default();
-        metadata.client_id = heartbeat.client_id;
-        metadata.client_host = heartbeat.client_host;
-        metadata.instance = heartbeat.instance.or(metadata.instance);
-        metadata.rack = heartbeat.rack.or(metadata.rack);
-        metadata.rebalance_timeout_ms =
-            heartbeat.rebalance_timeout_ms.unwrap_or(metadata.rebalance_timeout_ms);
-        metadata.server_assignor = heartbeat.server_assignor.or(metadata.server_assignor);
-        metadata.subscribed_topics = heartbeat.subscribed_topics.unwrap_or(metadata.subscribed_topics);
-        metadata.subscribed_regex = heartbeat.subscribed_regex.unwrap_or(metadata.subscribed_regex);
+        let metadata = former.clone().unwrap_or_default().updated(heartbeat, classic);
         if former.as_ref() == Some(&metadata) {
             return false;
         }
         let former = former.unwrap_or_default();
         let regex_changed = former.subscribed_regex != metadata.subscribed_regex;
         let changed = former.subscribed_topics != metadata.subscribed_topics || regex_changed;
-        self.write(ConsumerRecord::Member(heartbeat.member, Some(metadata)));
+        self.write(ConsumerRecord::Member(heartbeat.member.clone(), Some(metadata)));
         if regex_changed {
             self.drop_unused_expressions();
         }

@@ -1,12 +1,13 @@
 use crate::group::assignor::Partitions;
 use crate::group::{
-    ConsumerGroupHeartbeat, ConsumerRecord, Coordinator, CurrentAssignment, GroupError, GroupId, MemberEpoch,
-    MemberId, Now, Record,
+    Cluster, ConsumerGroupHeartbeat, ConsumerRecord, Coordinator, CurrentAssignment, GroupError, GroupId,
+    MemberEpoch, MemberId, Now, Record,
 };
 
 use super::group::{ConsumerGroup, ConsumerMember};
 use super::live::{Draft, LiveConsumerGroup};
 use super::subscription::compile;
+use super::upgrade::Upgrade;
 
 /// Where a member stands in its group when it reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,18 +19,23 @@ pub(super) enum Place {
 }
 
 impl Coordinator {
-    /// Decides whether the member may report, and as whom; changes nothing.
-    pub(super) fn place_of(&mut self, heartbeat: &ConsumerGroupHeartbeat) -> Result<Place, GroupError> {
+    /// Decides whether the member may report, and as whom, and whether a classic group becomes a consumer group by it;
+    /// changes nothing.
+    pub(super) fn place_of(
+        &mut self,
+        cluster: &dyn Cluster,
+        heartbeat: &ConsumerGroupHeartbeat,
+    ) -> Result<(Place, Option<Upgrade>), GroupError> {
         let joins = heartbeat.member_epoch == MemberEpoch::JOIN;
         let nobody = ConsumerGroup::default();
         let max_size = self.settings.consumer_max_size;
         self.enter_consumer(&heartbeat.group);
-        let state = match self.consumer_group(&heartbeat.group) {
-            Some(state) => state,
-            None if !joins || self.classic_group_has_members(&heartbeat.group) => {
-                return Err(GroupError::GroupIdNotFound);
-            }
-            None => &nobody,
+        let upgrade = if joins { self.upgrade_of(cluster, &heartbeat.group)? } else { None };
+        let state = match (&upgrade, self.consumer_group(&heartbeat.group)) {
+            (Some(upgrade), _) => &upgrade.state,
+            (None, Some(state)) => state,
+            (None, None) if !joins => return Err(GroupError::GroupIdNotFound),
+            (None, None) => &nobody,
         };
         let member = state.members.get(&heartbeat.member);
         if member.is_none() && state.members.len() >= max_size {
@@ -44,7 +50,9 @@ impl Coordinator {
             Some(instance) => match state.instance(instance) {
                 Some(former) if joins && *former == heartbeat.member => Ok(Place::ItsOwn),
                 Some(former) if joins => {
-                    let has_left = state.members[former].current.epoch == MemberEpoch::LEAVE_STATIC;
+                    // One that speaks the classic protocol does not say that it goes only for a while.
+                    let has_left = state.members[former].current.epoch == MemberEpoch::LEAVE_STATIC
+                        || state.is_classic(former);
                     let instead = || Place::InsteadOf(former.clone());
                     has_left.then(instead).ok_or(GroupError::UnreleasedInstanceId)
                 }
@@ -60,23 +68,24 @@ impl Coordinator {
         {
             compile(expression)?;
         }
-        Ok(place)
+        Ok((place, upgrade))
     }
 
-    fn classic_group_has_members(&self, id: &GroupId) -> bool {
-        match self.classic.get(id) {
-            Some(group) => !group.is_empty(),
-            None => {
-                let metadata = self.known(id).and_then(|known| known.metadata.as_ref());
-                metadata.is_some_and(|metadata| !metadata.members.is_empty())
-            }
-        }
-    }
-
-    /// Puts the group of a first member into memory. A classic group without members gives way to it; its offsets stay.
-    pub(super) fn make_consumer_group(&mut self, now: Now, id: &GroupId, records: &mut Vec<Record>) {
+    /// Puts the group of a first member into memory. A classic group without members gives way to it, one with members
+    /// becomes it; its offsets stay.
+    pub(super) fn make_consumer_group(
+        &mut self,
+        now: Now,
+        cluster: &dyn Cluster,
+        id: &GroupId,
+        upgrade: Option<Upgrade>,
+        records: &mut Vec<Record>,
+    ) {
         if self.consumer.contains_key(id) {
             return;
+        }
+        if let Some(upgrade) = upgrade {
+            return self.become_consumer_group(now, cluster, id, upgrade, records);
         }
         let was_classic =
             self.classic.contains_key(id) || self.known(id).is_some_and(|known| known.metadata.is_some());

@@ -1,7 +1,6 @@
 use crate::group::{
     Cluster, ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse, ConsumerRecord, Coordinator,
-    CurrentAssignment, GroupError, GroupId, LeaveGroup, LeftMember, MemberEpoch, MemberId, MemberState, Note,
-    Now, OwnedPartitions,
+    CurrentAssignment, GroupError, GroupId, MemberEpoch, MemberId, MemberState, Note, Now, OwnedPartitions,
 };
 
 use super::live::{Draft, cancel_timers, revocation_key};
@@ -58,7 +57,8 @@ impl Coordinator {
         self.turn(now).cancel(revocation_key(id, member));
     }
 
-    /// Takes members out; what they had is free at once, and given to others in the next epoch.
+    /// Takes members out; what they had is free at once, and given to others in the next epoch. Without a member of the
+    /// consumer protocol the group becomes a classic one.
     pub(super) fn expel(
         &mut self,
         now: Now,
@@ -67,6 +67,24 @@ impl Coordinator {
         members: &[MemberId],
         reason: &str,
     ) {
+        if let Some(classic) = self.downgrade_of(now, cluster, id, members, None) {
+            let reason = "the last member of the consumer protocol is gone";
+            self.become_classic_group(now, id, classic, Some(reason), true);
+        } else {
+            self.take_out(cluster, id, members);
+        }
+        let mut turn = self.turn(now);
+        for member in members {
+            cancel_timers(&mut turn, id, member);
+            turn.note(Note::MemberRemoved {
+                group: id.clone(),
+                member: member.clone(),
+                reason: reason.to_owned(),
+            });
+        }
+    }
+
+    fn take_out(&mut self, cluster: &dyn Cluster, id: &GroupId, members: &[MemberId]) {
         let default_assignor = self.settings.default_assignor();
         let Some(group) = self.consumer.get_mut(id) else { return };
         let mut draft = Draft { id, group, records: Vec::new(), default_assignor };
@@ -78,15 +96,6 @@ impl Coordinator {
         draft.raise_epoch(hash);
         let records = draft.records;
         self.append_draft(records);
-        let mut turn = self.turn(now);
-        for member in members {
-            cancel_timers(&mut turn, id, member);
-            turn.note(Note::MemberRemoved {
-                group: id.clone(),
-                member: member.clone(),
-                reason: reason.to_owned(),
-            });
-        }
     }
 
     /// A member has been silent for too long, or has kept for too long what it is to give back.
@@ -102,30 +111,5 @@ impl Coordinator {
         if known {
             self.expel(now, cluster, id, std::slice::from_ref(member), reason);
         }
-    }
-
-    /// LeaveGroup at a consumer group: an operator takes out static members by their instance ids. Members that are named
-    /// themselves do not speak the classic protocol.
-    pub(in crate::group) fn expel_instances(
-        &mut self,
-        now: Now,
-        cluster: &dyn Cluster,
-        leave: LeaveGroup,
-    ) -> Vec<LeftMember> {
-        let mut expelled: Vec<MemberId> = Vec::new();
-        let mut results = Vec::with_capacity(leave.members.len());
-        for leaving in leave.members {
-            let live = self.consumer.get(&leave.group);
-            let named = leaving.instance.as_ref().filter(|_| leaving.member.is_empty());
-            let found = named.and_then(|instance| live?.state.instance(instance)).cloned();
-            let found = found.filter(|member| !expelled.contains(member));
-            let result = if found.is_some() { Ok(()) } else { Err(GroupError::UnknownMemberId) };
-            expelled.extend(found);
-            results.push(LeftMember { member: leaving.member, instance: leaving.instance, result });
-        }
-        if !expelled.is_empty() {
-            self.expel(now, cluster, &leave.group, &expelled, "taken out by instance id");
-        }
-        results
     }
 }

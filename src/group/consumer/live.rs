@@ -4,9 +4,11 @@ use crate::base::TimestampMs;
 use crate::group::assignor::Assignor;
 use crate::group::outbox::{Then, Turn};
 use crate::group::{
-    AppendId, Cluster, ConsumerRecord, Coordinator, GroupId, MemberId, MemberState, Now, Record, TimerKey,
+    AppendId, Cluster, ConsumerMemberMetadata, ConsumerRecord, Coordinator, GroupError, GroupId, MemberId,
+    MemberState, Now, Record, TimerKey,
 };
 
+use super::downgrade::is_of_group;
 use super::group::ConsumerGroup;
 
 /// One consumer group in memory: what the log says of it, and what is on its way to the log. Requests go by that, their
@@ -80,16 +82,17 @@ impl Coordinator {
 
     fn arm_consumer_members(&mut self, now: Now, cluster: &dyn Cluster, id: &GroupId) {
         let Some(live) = self.consumer.get(id) else { return };
-        let session_timeout = cluster.consumer_timing(id).session_timeout;
-        let members: Vec<(MemberId, Option<Duration>)> = (live.state.members.iter())
+        let members: Vec<(MemberId, Duration, Option<Duration>)> = (live.state.members.iter())
             .map(|(member, of)| {
                 let revoking = of.current.state == MemberState::UnrevokedPartitions;
-                (member.clone(), revoking.then(|| rebalance_timeout(of.metadata.rebalance_timeout_ms)))
+                let revoking = revoking && of.metadata.classic.is_none();
+                let revoking = revoking.then(|| rebalance_timeout(of.metadata.rebalance_timeout_ms));
+                (member.clone(), session_timeout(&of.metadata, cluster, id), revoking)
             })
             .collect();
         let mut turn = self.turn(now);
-        for (member, revoking) in members {
-            turn.arm(session_key(id, &member), session_timeout);
+        for (member, session, revoking) in members {
+            turn.arm(session_key(id, &member), session);
             if let Some(timeout) = revoking {
                 turn.arm(revocation_key(id, &member), timeout);
             }
@@ -102,6 +105,7 @@ impl Coordinator {
         now: Now,
         cluster: &dyn Cluster,
         failed: &[Record],
+        error: GroupError,
     ) {
         let mut groups: Vec<&GroupId> = (failed.iter())
             .filter_map(|record| match record {
@@ -111,28 +115,29 @@ impl Coordinator {
             .collect();
         groups.dedup();
         for id in groups {
-            if !self.consumer.contains_key(id) {
-                continue;
-            }
-            let mut state = self.known(id).and_then(|known| known.consumer.clone());
-            for record in self.out.in_flight.iter().flat_map(|append| &append.records) {
-                match record {
-                    Record::Consumer { group: of, record: ConsumerRecord::Group(None) } if of == id => {
-                        state = None;
-                    }
-                    Record::Consumer { group: of, record } if of == id => {
-                        state.get_or_insert_default().replay(record);
-                    }
-                    _ => {}
-                }
-            }
-            match state {
+            let mut written = self.replayed.alone(id);
+            let under_way = self.out.in_flight.iter().flat_map(|append| &append.records);
+            under_way
+                .filter(|record| is_of_group(record, id))
+                .for_each(|record| written.replay(record.clone()));
+            match written.group(id).and_then(|written| written.consumer.clone()) {
                 Some(state) => {
+                    // It may have become a classic group, which now it never was.
+                    if let Some(mut classic) = self.classic.remove(id) {
+                        classic.dissolve(&mut self.turn(now), error);
+                    }
                     let live = LiveConsumerGroup { state: *state, ..LiveConsumerGroup::default() };
                     self.consumer.insert(id.clone(), live);
                     self.arm_consumer_members(now, cluster, id);
                 }
-                None => drop(self.consumer.remove(id)),
+                None if self.consumer.remove(id).is_some() => {
+                    // It may have been a classic group, which it still is.
+                    let has_members = written.group(id).is_some_and(|written| written.has_members());
+                    if has_members {
+                        self.enter(now, id);
+                    }
+                }
+                None => (),
             }
         }
     }
@@ -146,9 +151,31 @@ pub(super) fn revocation_key(group: &GroupId, member: &MemberId) -> TimerKey {
     TimerKey::Revocation { group: group.clone(), member: member.clone() }
 }
 
+pub(super) fn member_join_key(group: &GroupId, member: &MemberId) -> TimerKey {
+    TimerKey::MemberJoin { group: group.clone(), member: member.clone() }
+}
+
+pub(super) fn member_sync_key(group: &GroupId, member: &MemberId) -> TimerKey {
+    TimerKey::MemberSync { group: group.clone(), member: member.clone() }
+}
+
 pub(super) fn cancel_timers(turn: &mut Turn<'_>, group: &GroupId, member: &MemberId) {
     turn.cancel(session_key(group, member));
     turn.cancel(revocation_key(group, member));
+    turn.cancel(member_join_key(group, member));
+    turn.cancel(member_sync_key(group, member));
+}
+
+/// How long the member may be silent: what is set for the group, or, in the classic protocol, what it has asked for.
+pub(super) fn session_timeout(
+    metadata: &ConsumerMemberMetadata,
+    cluster: &dyn Cluster,
+    group: &GroupId,
+) -> Duration {
+    match &metadata.classic {
+        Some(classic) => rebalance_timeout(classic.session_timeout_ms),
+        None => cluster.consumer_timing(group).session_timeout,
+    }
 }
 
 pub(super) fn rebalance_timeout(milliseconds: i32) -> Duration {

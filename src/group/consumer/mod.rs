@@ -4,8 +4,10 @@
 //! follows at its own pace: it gives back what is meant for others, then gets what others have given back, and so reaches
 //! the epoch of the target. A partition that is still another's is never given, so nobody has to stop for a rebalance.
 
+mod classic_member;
 mod delete;
 mod describe;
+mod downgrade;
 mod group;
 mod heartbeat;
 mod join;
@@ -15,6 +17,7 @@ mod offsets;
 mod reconcile;
 mod subscription;
 mod target;
+mod upgrade;
 
 pub(super) use group::ConsumerGroup;
 pub(super) use live::LiveConsumerGroup;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::base::flexible::{FlexibleReader, FlexibleWriter, Malformed, TaggedFields};
 use crate::base::{PartitionIndex, TimestampMs, TopicId, TopicName};
 use crate::group::assignor::Partitions;
-use crate::group::names::{InstanceId, MemberEpoch, MemberId};
+use crate::group::names::{InstanceId, MemberEpoch, MemberId, ProtocolName};
 
 use super::wire::{Reader, Writer};
 
@@ -45,6 +45,16 @@ pub struct ConsumerMemberMetadata {
     pub subscribed_regex: Box<str>,
     pub rebalance_timeout_ms: i32,
     pub server_assignor: Option<Box<str>>,
+    /// What a member that speaks the classic protocol says besides; `None`: it speaks the consumer protocol.
+    pub classic: Option<ClassicMemberMetadata>,
+}
+
+/// What a consumer of the classic protocol brings into a consumer group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClassicMemberMetadata {
+    pub session_timeout_ms: i32,
+    /// Best first, with its subscription for each.
+    pub protocols: Vec<(ProtocolName, Bytes)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -214,6 +224,15 @@ impl ConsumerRecord {
 }
 
 impl CurrentAssignment {
+    /// What the member has: what is assigned, and what it has yet to give back.
+    pub fn all_partitions(&self) -> Partitions {
+        let mut all = self.partitions();
+        for (topic, partitions) in &self.pending_revocation {
+            all.entry(*topic).or_default().extend(partitions.keys());
+        }
+        all
+    }
+
     /// What is assigned, without the epochs.
     pub fn partitions(&self) -> Partitions {
         let of_topic =
@@ -282,14 +301,41 @@ fn write_member(writer: &mut FlexibleWriter, value: &ConsumerMemberMetadata) {
     writer.string(&value.subscribed_regex);
     writer.i32(value.rebalance_timeout_ms);
     writer.nullable_string(value.server_assignor.as_deref());
-    // Kafka writes this field even when it is null, as this member speaks the consumer protocol.
+    // Kafka writes this field even when it is null, as of a member that speaks the consumer protocol.
     let mut tags = TaggedFields::new();
-    tags.add(ONLY_TAG, |writer| writer.uvarint(0));
+    tags.add(ONLY_TAG, |writer| write_classic(writer, value.classic.as_ref()));
     writer.tagged_fields(tags);
 }
 
+fn write_classic(writer: &mut FlexibleWriter, classic: Option<&ClassicMemberMetadata>) {
+    let Some(classic) = classic else { return writer.uvarint(0) };
+    writer.uvarint(1);
+    writer.i32(classic.session_timeout_ms);
+    writer.array(&classic.protocols, |writer, (name, subscription)| {
+        writer.string(name.as_str());
+        writer.bytes(subscription);
+        writer.no_tagged_fields();
+    });
+    writer.no_tagged_fields();
+}
+
+fn read_classic(reader: &mut FlexibleReader<'_>) -> Result<Option<ClassicMemberMetadata>, Malformed> {
+    if reader.uvarint()? == 0 {
+        return Ok(None);
+    }
+    let session_timeout_ms = reader.i32()?;
+    let protocols = reader.array(|reader| {
+        let name = ProtocolName::new(reader.string()?);
+        let subscription = Bytes::copy_from_slice(reader.bytes()?);
+        reader.skip_tagged_fields()?;
+        Ok((name, subscription))
+    })?;
+    reader.skip_tagged_fields()?;
+    Ok(Some(ClassicMemberMetadata { session_timeout_ms, protocols }))
+}
+
 fn read_member(reader: &mut FlexibleReader<'_>) -> Result<ConsumerMemberMetadata, Malformed> {
-    let member = ConsumerMemberMetadata {
+    let mut member = ConsumerMemberMetadata {
         instance: reader.nullable_string()?.map(InstanceId::new),
         rack: reader.nullable_string()?.map(Into::into),
         client_id: reader.string()?.into(),
@@ -298,8 +344,14 @@ fn read_member(reader: &mut FlexibleReader<'_>) -> Result<ConsumerMemberMetadata
         subscribed_regex: reader.nullable_string()?.unwrap_or_default().into(),
         rebalance_timeout_ms: reader.i32()?,
         server_assignor: reader.nullable_string()?.map(Into::into),
+        classic: None,
     };
-    reader.skip_tagged_fields()?;
+    reader.tagged_fields(|tag, field| {
+        if tag == ONLY_TAG {
+            member.classic = read_classic(field)?;
+        }
+        Ok(())
+    })?;
     Ok(member)
 }
 

@@ -12,8 +12,8 @@ use crate::base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicId, Top
 
 use super::names::{Generation, GroupId, InstanceId, MemberId, ProtocolName};
 pub use consumer::{
-    ConsumerGroupMetadata, ConsumerMemberMetadata, ConsumerRecord, CurrentAssignment, MemberState,
-    OwnedPartitions, ResolvedExpression, TargetAssignmentMetadata,
+    ClassicMemberMetadata, ConsumerGroupMetadata, ConsumerMemberMetadata, ConsumerRecord, CurrentAssignment,
+    MemberState, OwnedPartitions, ResolvedExpression, TargetAssignmentMetadata,
 };
 use wire::{Reader, Writer};
 

@@ -3,6 +3,7 @@
 mod consumers;
 mod histories;
 mod joining;
+mod migration;
 mod offsets;
 mod retention;
 mod static_members;
@@ -265,6 +266,11 @@ impl Bench {
             other => panic!("{other:?} is no answer to Heartbeat"),
         }
     }
+    /// A member of that generation, as if it had just heard so.
+    fn joined_as(&self, member: &MemberId, generation: Generation) -> JoinGroupResponse {
+        let nothing = JoinGroupResponse::refused(member.clone(), GroupError::UnknownServerError);
+        JoinGroupResponse { error: None, generation, ..nothing }
+    }
     fn leave(&mut self, member: &JoinGroupResponse) -> Vec<LeftMember> {
         let member = LeavingMember { member: member.member.clone(), instance: None, reason: None };
         match self.call(Request::LeaveGroup(LeaveGroup { group: "g".into(), members: vec![member] })) {
@@ -338,7 +344,7 @@ fn random() -> Uuid {
 }
 
 fn protocol(name: &str) -> (ProtocolName, Bytes) {
-    (name.into(), Bytes::from_static(b"\x00\x00\x00\x00\x00\x01\x00\x01t"))
+    (name.into(), Bytes::from_static(b"\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff"))
 }
 
 fn sync(member: &JoinGroupResponse, assignments: &[(&MemberId, &'static str)]) -> SyncGroup {
