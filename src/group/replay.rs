@@ -112,7 +112,7 @@ impl ReplayedGroups {
     /// A copy that knows one group alone.
     pub fn alone(&self, group: &GroupId) -> ReplayedGroups {
         let known = self.groups.get(group).map(|known| (group.clone(), known.clone()));
-        ReplayedGroups { groups: known.into_iter().collect() }
+        ReplayedGroups { groups: known.into_iter().collect(), ..ReplayedGroups::default() }
     }
 
     pub fn group(&self, group: &GroupId) -> Option<&ReplayedGroup> {

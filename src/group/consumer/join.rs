@@ -6,7 +6,7 @@ use crate::group::{
 
 use super::group::{ConsumerGroup, ConsumerMember};
 use super::live::{Draft, LiveConsumerGroup};
-use super::subscription::compile;
+use super::pattern::compile;
 use super::upgrade::Upgrade;
 
 /// Where a member stands in its group when it reports.

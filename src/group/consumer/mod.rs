@@ -14,6 +14,7 @@ mod join;
 mod leave;
 mod live;
 mod offsets;
+mod pattern;
 mod reconcile;
 mod subscription;
 mod target;

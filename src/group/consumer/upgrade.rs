@@ -58,7 +58,7 @@ impl Coordinator {
             let timeout = session_timeout(&of.metadata, cluster, id);
             self.turn(now).arm(session_key(id, member), timeout);
         }
-        let live = LiveConsumerGroup { state: upgrade.state, topics_version: None };
+        let live = LiveConsumerGroup { state: upgrade.state, ..LiveConsumerGroup::default() };
         self.consumer.insert(id.clone(), live);
     }
 }
