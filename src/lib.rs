@@ -12,6 +12,7 @@ pub mod metrics;
 // Rules: decide and never wait.
 pub mod partition;
 pub mod group;
+pub mod share;
 pub mod txn;
 pub mod metadata;
 

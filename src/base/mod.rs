@@ -4,6 +4,7 @@ pub mod flexible;
 mod ids;
 mod limits;
 mod map;
+mod names;
 #[cfg(test)]
 pub mod seeded;
 mod trouble;
@@ -15,5 +16,7 @@ pub use ids::{
 };
 pub use limits::*;
 pub use map::{Map, Set};
+pub(crate) use names::name;
+pub use names::{GroupId, MemberId};
 pub use trouble::Trouble;
 pub use units::{LeaderEpoch, Monotonic, Offset, Position, TimestampMs};

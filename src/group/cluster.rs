@@ -17,6 +17,8 @@ pub trait Cluster {
     fn rack(&self) -> Option<String>;
     /// What is set for this consumer group, or for all.
     fn consumer_timing(&self, group: &GroupId) -> ConsumerTiming;
+    /// What is set for this share group, or for all.
+    fn share_timing(&self, group: &GroupId) -> ShareTiming;
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +26,9 @@ pub struct ClusterTopic {
     pub id: TopicId,
     pub partition_count: i32,
 }
+
+/// Times of one share group; `share.session.timeout.ms` and so on, which mean and default to what those of consumer groups do.
+pub type ShareTiming = ConsumerTiming;
 
 /// Times of one consumer group; `Default` holds Kafka's defaults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

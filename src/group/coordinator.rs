@@ -11,6 +11,7 @@ use super::records::{MalformedRecord, Record};
 use super::replay::{ReplayedGroup, ReplayedGroups};
 use super::request::{Request, Response};
 use super::settings::GroupSettings;
+use super::share::LiveShareGroup;
 
 /// The groups whose ids hash to one partition of `__consumer_offsets`.
 ///
@@ -25,8 +26,10 @@ pub struct Coordinator {
     pub(super) replayed: ReplayedGroups,
     /// Groups that have, have had or are about to have members since the start.
     pub(super) classic: Map<GroupId, ClassicGroup>,
-    /// The same of consumer groups; no group is in both.
+    /// The same of consumer groups; no group is in two of these.
     pub(super) consumer: Map<GroupId, LiveConsumerGroup>,
+    /// The same of share groups.
+    pub(super) share: Map<GroupId, LiveShareGroup>,
     /// Groups whose tombstone is under way: gone for whoever writes, still there for whoever reads.
     pub(super) deleting: Map<GroupId, AppendId>,
     pub(super) out: Outbox,
@@ -52,6 +55,7 @@ impl Coordinator {
             replayed: ReplayedGroups::default(),
             classic: Map::default(),
             consumer: Map::default(),
+            share: Map::default(),
             deleting: Map::default(),
             out: Outbox::default(),
             to_expire: Vec::new(),
@@ -130,6 +134,11 @@ impl Coordinator {
                 self.consumer_group_heartbeat(now, cluster, token, heartbeat);
             }
             Request::ConsumerGroupDescribe(groups) => self.describe_consumer_groups(cluster, token, groups),
+            Request::ShareGroupHeartbeat(heartbeat) => {
+                self.share_group_heartbeat(now, cluster, token, heartbeat);
+            }
+            Request::ShareGroupDescribe(groups) => self.describe_share_groups(cluster, token, groups),
+            Request::ShareState { group, step } => self.change_share_state(token, &group, step),
         }
     }
 
@@ -145,9 +154,12 @@ impl Coordinator {
             .collect();
         with_members.sort_unstable();
         for id in with_members {
-            match self.consumer_group(&id) {
-                Some(_) => self.consumer_group_loaded(now, cluster, &id),
-                None => drop(self.enter(now, &id).expect("the log knows the group")),
+            if self.consumer_group(&id).is_some() {
+                self.consumer_group_loaded(now, cluster, &id);
+            } else if self.share_group(&id).is_some() {
+                self.share_group_loaded(now, cluster, &id);
+            } else {
+                drop(self.enter(now, &id).expect("the log knows the group"));
             }
         }
         self.arm_expiry(now);
@@ -169,6 +181,9 @@ impl Coordinator {
             }
             TimerKey::MemberSync { group, member } => {
                 return self.consumer_time_over(now, cluster, group, member, "did not sync in time");
+            }
+            TimerKey::Session { group, member } if self.share.contains_key(group) => {
+                return self.expel_share_member(now, cluster, group, member, "was silent");
             }
             TimerKey::Session { group, member } if self.consumer.contains_key(group) => {
                 return self.consumer_time_over(now, cluster, group, member, "was silent");
@@ -232,6 +247,7 @@ impl Coordinator {
         let append = self.out.in_flight.remove(place).expect("its place was just found");
         let error = failure.as_refusal();
         self.consumer_append_failed(now, cluster, &append.records, error);
+        self.share_append_failed(now, cluster, &append.records);
         match append.then {
             Then::Nothing | Then::TransactionEnded(_) => (),
             Then::GroupCreated(group) => self.creation_failed(now, &group, error),
@@ -296,6 +312,7 @@ impl Coordinator {
             }
         }
         self.consumer.clear();
+        self.share.clear();
         self.replayed = ReplayedGroups::default();
         self.deleting.clear();
         self.to_expire.clear();
@@ -307,9 +324,9 @@ impl Coordinator {
     }
 
     /// A group for whoever changes it, made from the log if it was not in memory.
-    /// `None`: there is none, or it is a consumer group.
+    /// `None`: there is none, or it is a consumer or a share group.
     pub(super) fn enter(&mut self, now: Now, id: &GroupId) -> Option<(&mut ClassicGroup, Turn<'_>)> {
-        if self.consumer_group(id).is_some() {
+        if self.consumer_group(id).is_some() || self.share_group(id).is_some() {
             return None;
         }
         if !self.classic.contains_key(id) {

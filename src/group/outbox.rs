@@ -204,6 +204,11 @@ impl Response {
             Response::ConsumerGroupDescribe(groups) => Response::ConsumerGroupDescribe(
                 groups.into_iter().map(|(group, _)| (group, Err(error))).collect(),
             ),
+            Response::ShareGroupHeartbeat(_) => Response::ShareGroupHeartbeat(Err(error)),
+            Response::ShareGroupDescribe(groups) => Response::ShareGroupDescribe(
+                groups.into_iter().map(|(group, _)| (group, Err(error))).collect(),
+            ),
+            Response::ShareState(_) => Response::ShareState(Err(error)),
         }
     }
 }

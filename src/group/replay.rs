@@ -5,7 +5,8 @@ use crate::base::{Map, PartitionIndex, ProducerId, TopicName};
 use super::consumer::ConsumerGroup;
 use super::names::GroupId;
 use super::pending::{OpenTransactions, PendingOffsets};
-use super::records::{CommittedOffset, ConsumerRecord, GroupMetadata, OffsetKey, Record};
+use super::records::{CommittedOffset, ConsumerRecord, GroupMetadata, OffsetKey, Record, ShareRecord};
+use super::share::ShareGroup;
 
 /// What the log says, up to some record: the same records give the same state, whether they were just
 /// appended or read at start. Only `replay` changes it.
@@ -23,6 +24,8 @@ pub(super) struct ReplayedGroup {
     pub metadata: Option<GroupMetadata>,
     /// `None`: it is no consumer group.
     pub consumer: Option<Box<ConsumerGroup>>,
+    /// `None`: it is no share group.
+    pub share: Option<Box<ShareGroup>>,
     offsets: BTreeMap<TopicName, BTreeMap<PartitionIndex, CommittedOffset>>,
     /// Committed in transactions that have not ended.
     pub pending: PendingOffsets,
@@ -73,6 +76,18 @@ impl ReplayedGroups {
                 }
                 group.consumer.get_or_insert_default().replay(&record);
             }
+            Record::Share { group: id, record: ShareRecord::Group(None) } => {
+                if let Some(group) = self.groups.get_mut(&id) {
+                    group.share = None;
+                }
+                self.drop_if_nothing(&id);
+            }
+            Record::Share { group: id, record } => {
+                if record.is_tombstone() && self.group(&id).is_none_or(|group| group.share.is_none()) {
+                    return;
+                }
+                self.groups.entry(id).or_default().share.get_or_insert_default().replay(&record);
+            }
         }
     }
 
@@ -101,6 +116,7 @@ impl ReplayedGroups {
         let nothing = |group: &ReplayedGroup| {
             group.metadata.is_none()
                 && group.consumer.is_none()
+                && group.share.is_none()
                 && group.offsets.is_empty()
                 && group.pending.is_empty()
         };
@@ -127,6 +143,7 @@ impl ReplayedGroup {
     pub fn has_members(&self) -> bool {
         self.metadata.as_ref().is_some_and(|group| !group.members.is_empty())
             || self.consumer.as_ref().is_some_and(|group| !group.members.is_empty())
+            || self.share.as_ref().is_some_and(|group| !group.members.is_empty())
     }
     pub fn offset(&self, topic: &TopicName, partition: PartitionIndex) -> Option<&CommittedOffset> {
         self.offsets.get(topic)?.get(&partition)

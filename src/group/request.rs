@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use super::assignor::Partitions;
 use super::error::GroupError;
 use super::event::BatchProducer;
 use super::names::{Generation, GroupId, InstanceId, MemberEpoch, MemberId, ProtocolName};
-use super::records::ConsumerMemberMetadata;
+use super::records::{ConsumerMemberMetadata, NamedPartitions, ShareMemberMetadata};
 
 /// One request for groups of this coordinator. What depends on the version on the wire is a field with a name of its own.
 #[derive(Clone, Debug)]
@@ -29,6 +29,9 @@ pub enum Request {
     ListGroups(ListGroups),
     ConsumerGroupHeartbeat(ConsumerGroupHeartbeat),
     ConsumerGroupDescribe(Vec<GroupId>),
+    ShareGroupHeartbeat(ShareGroupHeartbeat),
+    ShareGroupDescribe(Vec<GroupId>),
+    ShareState { group: GroupId, step: ShareStateStep },
 }
 
 /// The answer to the request of the same name.
@@ -49,6 +52,9 @@ pub enum Response {
     ListGroups(Result<Vec<ListedGroup>, GroupError>),
     ConsumerGroupHeartbeat(Result<ConsumerGroupHeartbeatResponse, GroupError>),
     ConsumerGroupDescribe(Vec<(GroupId, Result<DescribedConsumerGroup, GroupError>)>),
+    ShareGroupHeartbeat(Result<ShareGroupHeartbeatResponse, GroupError>),
+    ShareGroupDescribe(Vec<(GroupId, Result<DescribedShareGroup, GroupError>)>),
+    ShareState(Result<ShareStateBeginning, GroupError>),
 }
 
 /// Whether something worked, partition by partition.
@@ -332,6 +338,71 @@ pub struct DescribedTopic {
     pub partitions: Vec<PartitionIndex>,
 }
 
+/// A member of a share group reports, joins or leaves; what is `None` is as it said before.
+#[derive(Clone, Debug)]
+pub struct ShareGroupHeartbeat {
+    pub group: GroupId,
+    /// Chosen by the member.
+    pub member: MemberId,
+    pub member_epoch: MemberEpoch,
+    pub rack: Option<Box<str>>,
+    pub client_id: Box<str>,
+    /// The peer's address as Java prints it: `/127.0.0.1`.
+    pub client_host: Box<str>,
+    pub subscribed_topics: Option<BTreeSet<TopicName>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShareGroupHeartbeatResponse {
+    pub member: MemberId,
+    pub member_epoch: MemberEpoch,
+    pub heartbeat_interval: Duration,
+    /// `None`: as it was.
+    pub assignment: Option<Partitions>,
+    /// What the share coordinator is to be asked to begin with.
+    pub initialize: Option<ShareStateBeginning>,
+}
+
+/// Partitions of which the share coordinator is to begin, or to cease, to remember how far the group has come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShareStateBeginning {
+    /// What was remembered in an older epoch is void.
+    pub state_epoch: MemberEpoch,
+    pub topics: BTreeMap<TopicId, NamedPartitions>,
+}
+
+/// One step of asking the share coordinator, as far as the group has to know.
+#[derive(Clone, Debug)]
+pub enum ShareStateStep {
+    /// Which partitions it remembers.
+    Look,
+    /// It is to be asked to begin anew elsewhere.
+    BeginAlter(BTreeMap<TopicId, NamedPartitions>),
+    /// It has begun, or could not.
+    Begun { initialized: BTreeMap<TopicId, NamedPartitions>, failed: BTreeMap<TopicId, NamedPartitions> },
+    /// It is to be asked to forget these topics; `None`: all.
+    BeginDelete(Option<BTreeSet<TopicId>>),
+    /// It has forgotten them.
+    Deleted(BTreeSet<TopicId>),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DescribedShareGroup {
+    pub state: &'static str,
+    pub group_epoch: MemberEpoch,
+    pub assignment_epoch: MemberEpoch,
+    pub assignor: &'static str,
+    pub members: Vec<DescribedShareMember>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DescribedShareMember {
+    pub member: MemberId,
+    pub metadata: ShareMemberMetadata,
+    pub member_epoch: MemberEpoch,
+    pub assignment: Vec<DescribedTopic>,
+}
+
 #[derive(Clone, Debug)]
 pub struct OffsetDelete {
     pub group: GroupId,
@@ -416,6 +487,11 @@ impl Request {
             Request::ConsumerGroupDescribe(groups) => Response::ConsumerGroupDescribe(
                 groups.iter().map(|group| (group.clone(), Err(error))).collect(),
             ),
+            Request::ShareGroupHeartbeat(_) => Response::ShareGroupHeartbeat(Err(error)),
+            Request::ShareGroupDescribe(groups) => {
+                Response::ShareGroupDescribe(groups.iter().map(|group| (group.clone(), Err(error))).collect())
+            }
+            Request::ShareState { .. } => Response::ShareState(Err(error)),
         }
     }
 }

@@ -22,6 +22,10 @@ pub struct GroupSettings {
     pub consumer_assignors: Vec<Assignor>,
     /// `group.consumer.regex.refresh.interval.ms`: how often patterns are looked up anew, whatever happens.
     pub consumer_regex_refresh_interval: Duration,
+    /// `group.share.max.size`: most members of one share group.
+    pub share_max_size: usize,
+    /// `group.share.initialize.retry.interval.ms`: after how long the share coordinator is asked again.
+    pub share_initialize_retry_interval: Duration,
     /// `offset.metadata.max.bytes`: longest text stored with an offset, in UTF-16 units, as Kafka counts it.
     pub offset_metadata_max_bytes: usize,
     /// `offsets.retention.minutes`: how long the offsets of a group without members are kept.
@@ -72,6 +76,8 @@ impl Default for GroupSettings {
             migration_policy: MigrationPolicy::Bidirectional,
             consumer_assignors: vec![Assignor::Uniform, Assignor::Range],
             consumer_regex_refresh_interval: Duration::from_secs(10 * 60),
+            share_max_size: 200,
+            share_initialize_retry_interval: Duration::from_secs(30),
             offset_metadata_max_bytes: 4096,
             offsets_retention: Duration::from_secs(7 * 24 * 60 * 60),
             offsets_retention_check_interval: Duration::from_secs(10 * 60),
@@ -92,6 +98,8 @@ impl From<&BrokerConfig> for GroupSettings {
                 .filter_map(|name| Assignor::named(name))
                 .collect(),
             consumer_regex_refresh_interval: duration_ms(config.group_consumer_regex_refresh_interval_ms),
+            share_max_size: config.group_share_max_size,
+            share_initialize_retry_interval: duration_ms(config.group_share_initialize_retry_interval_ms),
             offset_metadata_max_bytes: config.offset_metadata_max_bytes,
             offsets_retention: duration_ms(config.offsets_retention_ms),
             offsets_retention_check_interval: duration_ms(config.offsets_retention_check_interval_ms),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::base::{TopicId, TopicName};
 use crate::config::BrokerConfig;
-use crate::group::{Cluster, ClusterTopic, ConsumerTiming, GroupId};
+use crate::group::{Cluster, ClusterTopic, ConsumerTiming, GroupId, ShareTiming};
 use crate::metadata::{Image, ResourceType};
 
 /// What group coordinators are shown of the cluster: this shard's image and the settings in force.
@@ -39,25 +39,44 @@ impl Cluster for ClusterView<'_> {
     }
 
     fn consumer_timing(&self, group: &GroupId) -> ConsumerTiming {
+        let config = &self.config;
+        self.timing(
+            group,
+            "consumer",
+            [
+                config.group_consumer_session_timeout_ms,
+                config.group_consumer_heartbeat_interval_ms,
+                config.group_consumer_assignment_interval_ms,
+            ],
+        )
+    }
+
+    fn share_timing(&self, group: &GroupId) -> ShareTiming {
+        let config = &self.config;
+        self.timing(
+            group,
+            "share",
+            [
+                config.group_share_session_timeout_ms,
+                config.group_share_heartbeat_interval_ms,
+                config.group_share_assignment_interval_ms,
+            ],
+        )
+    }
+}
+
+impl ClusterView<'_> {
+    /// What the group has of `KIND.session.timeout.ms` and so on, or else all groups have.
+    fn timing(&self, group: &GroupId, kind: &str, of_all: [i64; 3]) -> ConsumerTiming {
         let own = self.image.overrides(ResourceType::Group, group.as_str());
-        let duration = |name: &str, of_all: i64| {
-            let own = own.get(name).and_then(|text| text.trim().parse().ok());
+        let duration = |what: &str, of_all: i64| {
+            let own = own.get(&format!("{kind}.{what}.ms")).and_then(|text| text.trim().parse().ok());
             Duration::from_millis(u64::try_from(own.unwrap_or(of_all)).unwrap_or(0))
         };
-        let config = &self.config;
         ConsumerTiming {
-            session_timeout: duration(
-                "consumer.session.timeout.ms",
-                config.group_consumer_session_timeout_ms,
-            ),
-            heartbeat_interval: duration(
-                "consumer.heartbeat.interval.ms",
-                config.group_consumer_heartbeat_interval_ms,
-            ),
-            assignment_interval: duration(
-                "consumer.assignment.interval.ms",
-                config.group_consumer_assignment_interval_ms,
-            ),
+            session_timeout: duration("session.timeout", of_all[0]),
+            heartbeat_interval: duration("heartbeat.interval", of_all[1]),
+            assignment_interval: duration("assignment.interval", of_all[2]),
         }
     }
 }

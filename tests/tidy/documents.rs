@@ -126,7 +126,7 @@ fn imports_of<'a>(bracket: &'a str, above: &[&'a str]) -> Vec<&'a str> {
         }
         None if bracket == "nothing" => Vec::new(),
         None => {
-            let rules = ["partition", "group", "txn", "metadata"];
+            let rules = ["partition", "group", "share", "txn", "metadata"];
             let words = bracket.split(' ');
             words.flat_map(|word| if word == "rules" { rules.to_vec() } else { vec![word] }).collect()
         }

@@ -11,16 +11,28 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     ("partition", &["record", "config"]),
     ("group", &["record", "config"]),
     ("txn", &["record", "config"]),
+    ("share", &["record"]),
     ("metadata", &["config"]),
     ("runtime", &["config", "metrics"]),
     ("storage", &["record", "config", "metrics", "runtime"]),
     (
         "shard",
-        &["record", "config", "metrics", "partition", "group", "txn", "metadata", "runtime", "storage"],
+        &[
+            "record",
+            "config",
+            "metrics",
+            "partition",
+            "group",
+            "share",
+            "txn",
+            "metadata",
+            "runtime",
+            "storage",
+        ],
     ),
-    ("router", &["record", "metrics", "partition", "group", "txn", "metadata", "runtime", "shard"]),
+    ("router", &["record", "metrics", "partition", "group", "share", "txn", "metadata", "runtime", "shard"]),
     // An answer holds file ranges to be sent, and every refusal of a shard has its code here.
-    ("protocol", &["record", "partition", "group", "txn", "metadata", "runtime", "shard"]),
+    ("protocol", &["record", "partition", "group", "share", "txn", "metadata", "runtime", "shard"]),
     // A request hands the owner's shard a closure to run, so it names the shard.
     (
         "api",
@@ -30,6 +42,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "metrics",
             "partition",
             "group",
+            "share",
             "txn",
             "metadata",
             "runtime",
@@ -48,6 +61,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "metrics",
             "partition",
             "group",
+            "share",
             "txn",
             "metadata",
             "runtime",
@@ -66,7 +80,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
 
 /// Folders that decide and never wait, and those below them.
 const WITHOUT_WAITING: [&str; 8] =
-    ["base", "record", "config", "metrics", "partition", "group", "txn", "metadata"];
+    ["base", "record", "config", "metrics", "partition", "group", "share", "txn", "metadata"];
 
 /// Something that only some folders may touch.
 struct Door {

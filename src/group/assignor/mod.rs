@@ -1,6 +1,8 @@
-//! Who gets which partitions of a consumer group (KIP-848): decided here, not by a member as in classic groups.
+//! Who gets which partitions of a consumer group (KIP-848) or a share group (KIP-932): decided here, not by a member as in
+//! classic groups.
 
 mod range;
+pub(super) mod simple;
 mod uniform;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -32,6 +32,9 @@ impl Coordinator {
         if let Some(group) = self.consumer_group(id) {
             return if group.members.is_empty() { Ok(()) } else { Err(GroupError::NonEmptyGroup) };
         }
+        if let Some(group) = self.share_group(id) {
+            return if group.members.is_empty() { Ok(()) } else { Err(GroupError::NonEmptyGroup) };
+        }
         match self.classic.get(id) {
             Some(group) if group.is_empty() => Ok(()),
             Some(_) => Err(GroupError::NonEmptyGroup),
@@ -43,9 +46,10 @@ impl Coordinator {
     /// What makes the log forget a group: each of its offsets, those under way included, then the group itself.
     pub(in crate::group) fn tombstones_of(&self, id: &GroupId, records: &mut Vec<Record>) {
         records.extend(self.offset_keys(id).into_iter().map(|key| Record::Offset { key, value: None }));
-        match self.consumer_group(id) {
-            Some(group) => group.tombstones(id, records),
-            None => records.push(Record::Group { group: id.clone(), value: None }),
+        match (self.consumer_group(id), self.share_group(id)) {
+            (Some(group), _) => group.tombstones(id, records),
+            (None, Some(group)) => group.tombstones(id, records),
+            (None, None) => records.push(Record::Group { group: id.clone(), value: None }),
         }
     }
 
@@ -58,6 +62,7 @@ impl Coordinator {
     ) -> AppendId {
         for id in &groups {
             self.consumer.remove(id);
+            self.share.remove(id);
             if let Some(mut group) = self.classic.remove(id) {
                 group.dissolve(&mut self.turn(now), GroupError::UnknownMemberId);
             }

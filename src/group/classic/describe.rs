@@ -16,7 +16,8 @@ impl Coordinator {
     }
 
     fn describe(&self, id: &GroupId) -> Option<DescribedGroup> {
-        let replayed = self.replayed.group(id).filter(|known| known.consumer.is_none())?;
+        let replayed =
+            self.replayed.group(id).filter(|known| known.consumer.is_none() && known.share.is_none())?;
         match self.classic.get(id) {
             Some(group) => Some(group.describe()),
             None => Some(ClassicGroup::from_replayed(id, replayed).describe()),

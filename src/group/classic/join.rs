@@ -52,6 +52,10 @@ impl Coordinator {
         if let Err(error) = join.check(&self.settings) {
             return refuse(&mut self.turn(now), token, join.member, error);
         }
+        if self.share_group(&join.group).is_some() {
+            let error = GroupError::InconsistentGroupProtocol;
+            return refuse(&mut self.turn(now), token, join.member, error);
+        }
         if !self.make_room_for_classic(&join.group) {
             return self.join_consumer_group(now, cluster, token, join);
         }

@@ -1,4 +1,5 @@
 use crate::group::consumer::CONSUMER_TYPE;
+use crate::group::share::SHARE_TYPE;
 use crate::group::{Coordinator, ListGroups, ListedGroup, ProtocolName, ReplyToken, Response};
 
 use super::{CLASSIC_TYPE, ClassicState};
@@ -9,6 +10,9 @@ impl Coordinator {
         let mut groups: Vec<ListedGroup> = Vec::new();
         for (id, replayed) in self.replayed.groups() {
             let (group_type, state, protocol_type) = match (&replayed.consumer, self.classic.get(id)) {
+                (None, None) if let Some(group) = &replayed.share => {
+                    (SHARE_TYPE, group.state_name(), Some(SHARE_TYPE.into()))
+                }
                 (Some(group), _) => (CONSUMER_TYPE, group.state().name(), Some(CONSUMER_TYPE.into())),
                 (None, Some(group)) => (CLASSIC_TYPE, group.state.name(), group.protocol_type.clone()),
                 (None, None) => {

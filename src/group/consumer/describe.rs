@@ -49,7 +49,10 @@ impl ConsumerGroup {
 }
 
 /// Topics that are gone have no name, and are left out.
-fn described_topics(cluster: &dyn Cluster, partitions: &Partitions) -> Vec<DescribedTopic> {
+pub(in crate::group) fn described_topics(
+    cluster: &dyn Cluster,
+    partitions: &Partitions,
+) -> Vec<DescribedTopic> {
     let describe = |topic_id: TopicId, partitions: &std::collections::BTreeSet<_>| {
         let topic = cluster.topic_name(topic_id)?;
         Some(DescribedTopic { topic_id, topic, partitions: partitions.iter().copied().collect() })

@@ -103,7 +103,9 @@ impl ConsumerGroup {
 /// Whether a record belongs to the group.
 pub(super) fn is_of_group(record: &Record, id: &GroupId) -> bool {
     match record {
-        Record::Consumer { group, .. } | Record::Group { group, .. } => group == id,
+        Record::Consumer { group, .. } | Record::Share { group, .. } | Record::Group { group, .. } => {
+            group == id
+        }
         Record::Offset { key, .. } => key.group == *id,
     }
 }

@@ -29,6 +29,9 @@ impl Coordinator {
         let joins = heartbeat.member_epoch == MemberEpoch::JOIN;
         let nobody = ConsumerGroup::default();
         let max_size = self.settings.consumer_max_size;
+        if self.share_group(&heartbeat.group).is_some() {
+            return Err(GroupError::GroupIdNotFound);
+        }
         self.enter_consumer(&heartbeat.group);
         let upgrade = if joins { self.upgrade_of(cluster, &heartbeat.group)? } else { None };
         let state = match (&upgrade, self.consumer_group(&heartbeat.group)) {

@@ -20,8 +20,11 @@ mod subscription;
 mod target;
 mod upgrade;
 
+pub(super) use describe::described_topics;
 pub(super) use group::ConsumerGroup;
 pub(super) use live::LiveConsumerGroup;
+pub(super) use subscription::metadata_hash;
+pub(super) use target::may_assign;
 
 /// The type of these groups in ListGroups, and the protocol type of their members.
 pub(super) const CONSUMER_TYPE: &str = "consumer";

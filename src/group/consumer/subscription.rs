@@ -117,7 +117,10 @@ impl ConsumerGroup {
 
 /// A hash over topics as they are: another one means that the group must be assigned anew. Of no topics it is 0.
 /// Source: Kafka's `Utils.computeGroupHash` and `computeTopicHash`, XXH3 over little-endian numbers.
-pub(super) fn metadata_hash(cluster: &dyn Cluster, topics: &BTreeMap<TopicName, ClusterTopic>) -> i64 {
+pub(in crate::group) fn metadata_hash(
+    cluster: &dyn Cluster,
+    topics: &BTreeMap<TopicName, ClusterTopic>,
+) -> i64 {
     if topics.is_empty() {
         return 0;
     }

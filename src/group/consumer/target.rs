@@ -67,7 +67,7 @@ impl Draft<'_> {
 }
 
 /// So that many members that come at once are assigned together.
-fn may_assign(last: TimestampMs, interval: Duration, now: TimestampMs) -> bool {
+pub(in crate::group) fn may_assign(last: TimestampMs, interval: Duration, now: TimestampMs) -> bool {
     let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
     last == TimestampMs(0) || now.0 >= last.0.saturating_add(interval_ms)
 }

@@ -59,6 +59,9 @@ impl Coordinator {
         if commit.group.as_str().len() > NAME_BYTES_MAX {
             return Err(GroupError::InvalidGroupId);
         }
+        if self.share_group(&commit.group).is_some() {
+            return Err(GroupError::GroupIdNotFound);
+        }
         if let Some(group) = self.consumer_group(&commit.group) {
             return group.check_commit(commit);
         }

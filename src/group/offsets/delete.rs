@@ -44,6 +44,9 @@ impl Coordinator {
         if delete.group.is_empty() {
             return Err(GroupError::InvalidGroupId);
         }
+        if self.share_group(&delete.group).is_some() {
+            return Err(GroupError::GroupIdNotFound);
+        }
         match self.classic.get(&delete.group) {
             Some(group) if group.is_empty() || group.is_of_consumers() => Ok(()),
             Some(_) => Err(GroupError::NonEmptyGroup),
@@ -85,6 +88,7 @@ impl Coordinator {
                 }
             }
         }
+        self.share_topics_deleted(&gone.values().copied().collect());
         if !keys.is_empty() {
             let records = keys.into_iter().map(|key| Record::Offset { key, value: None }).collect();
             self.out.append_tombstones(records, Then::Nothing);

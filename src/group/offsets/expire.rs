@@ -49,6 +49,10 @@ impl Coordinator {
 
     fn expire_group(&self, now: Now, id: &GroupId, records: &mut Vec<Record>, groups: &mut Vec<GroupId>) {
         let Some(known) = self.known(id) else { return };
+        // Share groups stay until somebody deletes them, as in Kafka.
+        if self.share_group(id).is_some() {
+            return;
+        }
         if let Some(group) = self.consumer_group(id) {
             // As in Kafka it is the topics that the members want now that count, not when they left.
             let unused_since = |topic: &TopicName, committed: &CommittedOffset| {

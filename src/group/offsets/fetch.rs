@@ -20,6 +20,9 @@ impl Coordinator {
 
     fn check_fetch(&self, fetch: &OffsetFetch) -> Result<(), GroupError> {
         let known = self.replayed.group(&fetch.group);
+        if known.is_some_and(|known| known.share.is_some()) {
+            return Err(GroupError::GroupIdNotFound);
+        }
         match known.and_then(|known| known.consumer.as_deref()) {
             Some(group) => group.check_fetch(fetch),
             None => Ok(()),

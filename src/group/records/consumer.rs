@@ -110,7 +110,7 @@ const CURRENT_ASSIGNMENT_KEY: i16 = 8;
 const REGULAR_EXPRESSION_KEY: i16 = 16;
 
 /// The only version of each value.
-const VALUE_VERSION: i16 = 0;
+pub(super) const VALUE_VERSION: i16 = 0;
 
 /// Tag of the hash in a group's value, of the time in a target assignment's, of the epochs in a topic's, and of what
 /// a member of the classic protocol says in a member's.
@@ -165,13 +165,7 @@ impl ConsumerRecord {
                 write_number_tag(&mut writer, value.timestamp.0);
             }
             ConsumerRecord::TargetMember(_, value) => {
-                let topics: Vec<_> = value.as_ref()?.iter().collect();
-                writer.array(&topics, |writer, (topic, partitions)| {
-                    writer.uuid(topic.0);
-                    let partitions: Vec<PartitionIndex> = partitions.iter().copied().collect();
-                    writer.array(&partitions, |writer, partition| writer.i32(partition.0));
-                    writer.no_tagged_fields();
-                });
+                write_partitions(&mut writer, value.as_ref()?);
                 writer.no_tagged_fields();
             }
             ConsumerRecord::CurrentAssignment(_, value) => {
@@ -209,9 +203,14 @@ impl ConsumerRecord {
                 let epoch = MemberEpoch(reader.i32()?);
                 Ok(TargetAssignmentMetadata { epoch, timestamp: TimestampMs(read_number_tag(reader)?) })
             })?),
-            TARGET_MEMBER_KEY => {
-                ConsumerRecord::TargetMember(key.string()?.into(), read(value, read_partitions)?)
-            }
+            TARGET_MEMBER_KEY => ConsumerRecord::TargetMember(
+                key.string()?.into(),
+                read(value, |reader| {
+                    let partitions = read_partitions(reader)?;
+                    reader.skip_tagged_fields()?;
+                    Ok(partitions)
+                })?,
+            ),
             CURRENT_ASSIGNMENT_KEY => {
                 ConsumerRecord::CurrentAssignment(key.string()?.into(), read(value, read_current)?)
             }
@@ -260,7 +259,7 @@ impl MemberState {
 }
 
 /// Reads a value, if there is one, in the only version it has.
-fn read<T>(
+pub(super) fn read<T>(
     value: Option<&[u8]>,
     fields: impl FnOnce(&mut FlexibleReader<'_>) -> Result<T, Malformed>,
 ) -> Option<Option<T>> {
@@ -272,7 +271,7 @@ fn read<T>(
     fields(&mut reader).ok().map(Some)
 }
 
-fn write_number_tag(writer: &mut FlexibleWriter, number: i64) {
+pub(super) fn write_number_tag(writer: &mut FlexibleWriter, number: i64) {
     let mut tags = TaggedFields::new();
     if number != 0 {
         tags.add(ONLY_TAG, |writer| writer.i64(number));
@@ -280,7 +279,7 @@ fn write_number_tag(writer: &mut FlexibleWriter, number: i64) {
     writer.tagged_fields(tags);
 }
 
-fn read_number_tag(reader: &mut FlexibleReader<'_>) -> Result<i64, Malformed> {
+pub(super) fn read_number_tag(reader: &mut FlexibleReader<'_>) -> Result<i64, Malformed> {
     let mut number = 0;
     reader.tagged_fields(|tag, field| {
         if tag == ONLY_TAG {
@@ -355,18 +354,27 @@ fn read_member(reader: &mut FlexibleReader<'_>) -> Result<ConsumerMemberMetadata
     Ok(member)
 }
 
-fn read_topics(reader: &mut FlexibleReader<'_>) -> Result<BTreeSet<TopicName>, Malformed> {
+pub(super) fn read_topics(reader: &mut FlexibleReader<'_>) -> Result<BTreeSet<TopicName>, Malformed> {
     Ok(reader.array(|reader| reader.string().map(TopicName::new))?.into_iter().collect())
 }
 
-fn read_partitions(reader: &mut FlexibleReader<'_>) -> Result<Partitions, Malformed> {
+pub(super) fn write_partitions(writer: &mut FlexibleWriter, partitions: &Partitions) {
+    let topics: Vec<_> = partitions.iter().collect();
+    writer.array(&topics, |writer, (topic, partitions)| {
+        writer.uuid(topic.0);
+        let partitions: Vec<PartitionIndex> = partitions.iter().copied().collect();
+        writer.array(&partitions, |writer, partition| writer.i32(partition.0));
+        writer.no_tagged_fields();
+    });
+}
+
+pub(super) fn read_partitions(reader: &mut FlexibleReader<'_>) -> Result<Partitions, Malformed> {
     let topics = reader.array(|reader| {
         let topic = TopicId(reader.uuid()?);
         let partitions = reader.array(|reader| reader.i32().map(PartitionIndex))?;
         reader.skip_tagged_fields()?;
         Ok((topic, partitions.into_iter().collect::<BTreeSet<_>>()))
     })?;
-    reader.skip_tagged_fields()?;
     Ok(topics.into_iter().filter(|(_, partitions)| !partitions.is_empty()).collect())
 }
 

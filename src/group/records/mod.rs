@@ -4,6 +4,7 @@
 //! Source: Kafka's `GroupCoordinatorRecordHelpers` and `group-coordinator/src/main/resources/common/message`.
 
 mod consumer;
+mod share;
 mod wire;
 
 use bytes::Bytes;
@@ -14,6 +15,10 @@ use super::names::{Generation, GroupId, InstanceId, MemberId, ProtocolName};
 pub use consumer::{
     ClassicMemberMetadata, ConsumerGroupMetadata, ConsumerMemberMetadata, ConsumerRecord, CurrentAssignment,
     MemberState, OwnedPartitions, ResolvedExpression, TargetAssignmentMetadata,
+};
+pub use share::{
+    NamedPartitions, ShareCurrentAssignment, ShareGroupMetadata, ShareMemberMetadata, ShareRecord,
+    StatePartitions,
 };
 use wire::{Reader, Writer};
 
@@ -33,6 +38,8 @@ pub enum Record {
     Group { group: GroupId, value: Option<GroupMetadata> },
     /// A consumer group changed.
     Consumer { group: GroupId, record: ConsumerRecord },
+    /// A share group changed.
+    Share { group: GroupId, record: ShareRecord },
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -117,10 +124,13 @@ impl Record {
             Record::Consumer { group, record } => {
                 EncodedRecord { key: record.encode_key(group.as_str()), value: record.encode_value() }
             }
+            Record::Share { group, record } => {
+                EncodedRecord { key: record.encode_key(group.as_str()), value: record.encode_value() }
+            }
         }
     }
 
-    /// Reads a record back. `None`: it belongs to another kind of group (share, streams), which is not served here.
+    /// Reads a record back. `None`: it belongs to another kind of group (streams), which is not served here.
     pub fn decode(key: &[u8], value: Option<&[u8]>) -> Result<Option<Record>, MalformedRecord> {
         decode(key, value).ok_or(MalformedRecord)
     }
@@ -151,8 +161,11 @@ fn decode(key: &[u8], value: Option<&[u8]>) -> Option<Option<Record>> {
         }
         kind => {
             let Some(group) = reader.string() else { return Some(None) };
-            let record = ConsumerRecord::decode(kind, &mut reader, value)?;
-            Some(record.map(|record| Record::Consumer { group: group.into(), record }))
+            if let Some(record) = ConsumerRecord::decode(kind, &mut reader, value)? {
+                return Some(Some(Record::Consumer { group: group.into(), record }));
+            }
+            let record = ShareRecord::decode(kind, &mut reader, value)?;
+            Some(record.map(|record| Record::Share { group: group.into(), record }))
         }
     }
 }

@@ -111,7 +111,7 @@ fn older_and_newer_versions_of_a_group_are_read() {
 
 #[test]
 fn what_belongs_to_other_kinds_of_groups_is_let_be_and_rubbish_is_told() {
-    assert_eq!(Record::decode(&bytes("000b000467727041"), Some(&[0, 0])), Ok(None));
+    assert_eq!(Record::decode(&bytes("0011000467727041"), Some(&[0, 0])), Ok(None));
     assert_eq!(Record::decode(&bytes("0003000467727041"), Some(&[0, 0])), Err(MalformedRecord));
     assert_eq!(Record::decode(&[], None), Err(MalformedRecord));
     assert_eq!(Record::decode(&bytes(GROUP_KEY), Some(&[0, 9])), Err(MalformedRecord));

@@ -6,6 +6,7 @@ mod joining;
 mod migration;
 mod offsets;
 mod retention;
+mod shares;
 mod static_members;
 mod storing;
 mod syncing;
@@ -52,6 +53,9 @@ impl Cluster for TestCluster {
         None
     }
     fn consumer_timing(&self, _group: &GroupId) -> ConsumerTiming {
+        self.timing
+    }
+    fn share_timing(&self, _group: &GroupId) -> ShareTiming {
         self.timing
     }
 }
