@@ -11,6 +11,7 @@ use super::context::RequestContext;
 use super::data;
 use super::group;
 use super::outcome::Outcome;
+use super::share;
 use super::txn;
 use crate::protocol::{RequestHeader, is_served};
 use crate::runtime::Runtime;
@@ -123,6 +124,40 @@ pub fn begin<R: Runtime>(
         }
         RequestKind::ConsumerGroupDescribe(request) => {
             Box::pin(group::consumer_group_describe::handle(context, header, request))
+        }
+        RequestKind::ShareGroupHeartbeat(request) => {
+            Box::pin(share::share_group_heartbeat::handle(context, header, request))
+        }
+        RequestKind::ShareGroupDescribe(request) => {
+            Box::pin(share::share_group_describe::handle(context, header, request))
+        }
+        RequestKind::ShareFetch(request) => Box::pin(share::share_fetch::handle(context, header, request)),
+        RequestKind::ShareAcknowledge(request) => {
+            Box::pin(share::share_acknowledge::handle(context, header, request))
+        }
+        RequestKind::InitializeShareGroupState(request) => {
+            Box::pin(share::initialize_share_group_state::handle(context, header, request))
+        }
+        RequestKind::ReadShareGroupState(request) => {
+            Box::pin(share::read_share_group_state::handle(context, header, request))
+        }
+        RequestKind::WriteShareGroupState(request) => {
+            Box::pin(share::write_share_group_state::handle(context, header, request))
+        }
+        RequestKind::DeleteShareGroupState(request) => {
+            Box::pin(share::delete_share_group_state::handle(context, header, request))
+        }
+        RequestKind::ReadShareGroupStateSummary(request) => {
+            Box::pin(share::read_share_group_state_summary::handle(context, header, request))
+        }
+        RequestKind::DescribeShareGroupOffsets(request) => {
+            Box::pin(share::describe_share_group_offsets::handle(context, header, request))
+        }
+        RequestKind::AlterShareGroupOffsets(request) => {
+            Box::pin(share::alter_share_group_offsets::handle(context, header, request))
+        }
+        RequestKind::DeleteShareGroupOffsets(request) => {
+            Box::pin(share::delete_share_group_offsets::handle(context, header, request))
         }
         RequestKind::DeleteGroups(request) => {
             Box::pin(group::delete_groups::handle(context, header, request))

@@ -50,6 +50,18 @@ pub fn interest<R: Runtime>(context: &RequestContext<R>, request: &RequestKind) 
                 topic.partitions.iter().for_each(|partition| touch(topic_id, partition.partition));
             }
         }
+        RequestKind::ShareFetch(request) => {
+            for topic in &request.topics {
+                let partitions = topic.partitions.iter();
+                partitions.for_each(|partition| touch(TopicId(topic.topic_id), partition.partition_index));
+            }
+        }
+        RequestKind::ShareAcknowledge(request) => {
+            for topic in &request.topics {
+                let partitions = topic.partitions.iter();
+                partitions.for_each(|partition| touch(TopicId(topic.topic_id), partition.partition_index));
+            }
+        }
         _ => {
             let group = group_of(request)?;
             let owner = context.owner_of(coordinator_of(context, group)?);
@@ -67,6 +79,7 @@ fn group_of(request: &RequestKind) -> Option<&str> {
         RequestKind::Heartbeat(request) => Some(&request.group_id),
         RequestKind::LeaveGroup(request) => Some(&request.group_id),
         RequestKind::ConsumerGroupHeartbeat(request) => Some(&request.group_id),
+        RequestKind::ShareGroupHeartbeat(request) => Some(&request.group_id),
         RequestKind::OffsetCommit(request) => Some(&request.group_id),
         RequestKind::TxnOffsetCommit(request) => Some(&request.group_id),
         RequestKind::OffsetFetch(request) => {

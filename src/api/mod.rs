@@ -12,6 +12,7 @@ mod interest;
 mod nodes;
 mod operations;
 mod outcome;
+mod share;
 mod txn;
 
 pub use context::RequestContext;

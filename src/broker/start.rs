@@ -143,6 +143,11 @@ pub async fn start_cluster<R: Runtime>(
                 .spawn(Lane::Background, async move { scrubbing.run_scrubbing(sharers).await });
             let compacting = router.clone();
             router.shard.runtime.spawn(Lane::Background, async move { compacting.run_compaction().await });
+            let pruning = router.clone();
+            router
+                .shard
+                .runtime
+                .spawn(Lane::Background, async move { pruning.run_share_state_pruning().await });
             async {}
         }));
     }

@@ -213,6 +213,45 @@ fn is_client_match(entry: &str) -> bool {
     })
 }
 
+/// Where a share group begins that has not read a partition before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ShareOffsetReset {
+    Earliest,
+    Latest,
+    /// With records that are no older.
+    ByDuration(i64),
+}
+
+/// Reads `share.auto.offset.reset`; `None`: it says nothing.
+pub fn share_offset_reset(text: &str) -> Option<ShareOffsetReset> {
+    match text {
+        "earliest" => Some(ShareOffsetReset::Earliest),
+        "latest" => Some(ShareOffsetReset::Latest),
+        _ => text.strip_prefix("by_duration:").filter(|text| is_duration(text)).map(|text| {
+            let (date, time) = text.trim_start_matches('P').split_once('T').unwrap_or((&text[1..], ""));
+            let mut time = time;
+            let mut total_ms = amount_ms(date, 'D', 24 * 60 * 60 * 1000);
+            for (unit, unit_ms) in [('H', 60 * 60 * 1000), ('M', 60 * 1000), ('S', 1000)] {
+                total_ms = total_ms.saturating_add(amount_ms(time, unit, unit_ms));
+                time = without_amount(time, unit);
+            }
+            ShareOffsetReset::ByDuration(total_ms)
+        }),
+    }
+}
+
+/// The number of `unit` at the beginning of `text`, in ms; 0 when there is none.
+fn amount_ms(text: &str, unit: char, unit_ms: i64) -> i64 {
+    if without_amount(text, unit) == text {
+        return 0;
+    }
+    let amount = text.split_once(unit).map_or("0", |(amount, _)| amount);
+    let (whole, fraction) = amount.split_once('.').unwrap_or((amount, ""));
+    let whole_ms = whole.parse().unwrap_or(i64::MAX).saturating_mul(unit_ms);
+    let thousandths: String = fraction.chars().chain("000".chars()).take(3).collect();
+    whole_ms.saturating_add(thousandths.parse().unwrap_or(0))
+}
+
 /// `PnDTnHnMn.nS`: each part may be missing, but not all of them, nor all behind a `T`.
 fn is_duration(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('P') else { return false };
@@ -240,4 +279,25 @@ fn without_amount(text: &str, unit: char) -> &str {
 fn is_replica(entry: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     entry.split_once(':').is_some_and(|(partition, broker)| is_number(partition) && is_number(broker))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_the_sum_of_its_parts() {
+        for (text, reset) in [
+            ("earliest", Some(ShareOffsetReset::Earliest)),
+            ("latest", Some(ShareOffsetReset::Latest)),
+            ("by_duration:PT1H", Some(ShareOffsetReset::ByDuration(3_600_000))),
+            ("by_duration:P1DT2H3.5S", Some(ShareOffsetReset::ByDuration(93_603_500))),
+            ("by_duration:P2D", Some(ShareOffsetReset::ByDuration(172_800_000))),
+            ("by_duration:PT5M0.25S", Some(ShareOffsetReset::ByDuration(300_250))),
+            ("by_duration:P", None),
+            ("sometime", None),
+        ] {
+            assert_eq!(share_offset_reset(text), reset, "{text}");
+        }
+    }
 }

@@ -27,7 +27,7 @@ pub use describe::{
     describe_group, describe_topic,
 };
 pub use error::ConfigError;
-pub use key::{Effect, Key, Kind, Update, Valid};
+pub use key::{Effect, Key, Kind, ShareOffsetReset, Update, Valid, share_offset_reset};
 pub use listener::{AdvertisedListener, Host, Listener, SecurityProtocol};
 pub use properties::{MalformedEscape, Property, parse_properties};
 pub use resources::{validate_client_metrics_overrides, validate_group_overrides};

@@ -44,7 +44,7 @@ pub struct AbortedTransaction {
     pub first_offset: i64,
 }
 
-fn segment_bytes<F>(segment: &SendSegment<F>) -> u64 {
+pub(super) fn segment_bytes<F>(segment: &SendSegment<F>) -> u64 {
     match segment {
         SendSegment::Memory(memory) => memory.len() as u64,
         SendSegment::FileRange { bytes, .. } => *bytes,
@@ -98,7 +98,7 @@ pub fn encode_fetch<F>(header: &RequestHeader, answer: FetchAnswer<F>, out: &mut
 }
 
 /// The response header and the first piece of the body as one buffer: most answers are no more than that.
-fn join_front<F>(mut head: BytesMut, pieces: &mut Vec<SendSegment<F>>) -> Bytes {
+pub(super) fn join_front<F>(mut head: BytesMut, pieces: &mut Vec<SendSegment<F>>) -> Bytes {
     if let Some(SendSegment::Memory(first)) = pieces.first() {
         head.extend_from_slice(first);
         pieces.remove(0);
@@ -150,7 +150,7 @@ fn put_diverging(bytes: &mut BytesMut, diverging: Option<(i32, i64)>) {
     bytes.put_u8(0);
 }
 
-fn put_array_length(bytes: &mut BytesMut, flexible: bool, length: usize) -> Option<()> {
+pub(super) fn put_array_length(bytes: &mut BytesMut, flexible: bool, length: usize) -> Option<()> {
     if flexible {
         put_unsigned_varint(bytes, u32::try_from(length).ok()?.checked_add(1)?);
     } else {
@@ -169,7 +169,7 @@ fn put_string(bytes: &mut BytesMut, flexible: bool, text: &str) -> Option<()> {
     Some(())
 }
 
-fn put_unsigned_varint(bytes: &mut BytesMut, mut value: u32) {
+pub(super) fn put_unsigned_varint(bytes: &mut BytesMut, mut value: u32) {
     while value >= 0x80 {
         bytes.put_u8((value & 0x7f) as u8 | 0x80);
         value >>= 7;

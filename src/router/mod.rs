@@ -10,6 +10,7 @@ mod links;
 mod placement;
 mod producer_ids;
 mod replay;
+mod share_groups;
 mod retention;
 mod transaction_markers;
 mod transactions;

@@ -31,6 +31,9 @@ mod retention;
 mod request_memory;
 mod scrubbing;
 mod settings;
+mod share_partitions;
+mod share_settings;
+mod share_state;
 mod signal;
 mod snapshots;
 mod topics;
@@ -46,6 +49,7 @@ use crate::metadata::Image;
 use crate::metrics::{ShardMetrics, ShardSnapshot};
 use crate::partition::fetch_session::FetchSessions;
 use crate::runtime::Runtime;
+use crate::share::{SharePartitionKey, ShareSessions};
 use crate::storage::{Journal, LogFolder, OpenFiles, open_file_system};
 
 pub use budget::{Budget, Share};
@@ -65,6 +69,10 @@ pub use read_records::AtDamage;
 pub use replica::Replica;
 pub use request_memory::{RequestMemory, SMALL_FRAME_BYTES_MAX};
 pub use settings::{FOR_EVER, connection_idle_max, produce_rules};
+pub use share_partitions::{
+    ShareRead, ShareReadOrder, ShareRefusal, ShareWatchOrder, SharedPartition, SharedPlace,
+};
+pub use share_settings::ShareSettings;
 pub use signal::{Signal, SignalWatch};
 pub use topics::METADATA_LEADER_EPOCH;
 pub use transactions::{Errand, TransactionErrand};
@@ -74,6 +82,7 @@ use coordinators::GroupCoordinators;
 use disk_room::DiskRoom;
 use folder_use::FolderUse;
 use later_syncs::LaterSyncs;
+use share_state::ShareStateCoordinators;
 use snapshots::SnapshotsDue;
 use transactions::TransactionCoordinators;
 
@@ -122,6 +131,11 @@ pub struct Shard<R: Runtime> {
     pub checkpoints: RefCell<FolderCheckpoints>,
     group_coordinators: GroupCoordinators,
     transaction_coordinators: TransactionCoordinators,
+    share_state: ShareStateCoordinators,
+    /// Partitions of this shard that share groups read; at most as many as share state is kept of.
+    share_partitions: RefCell<Map<SharePartitionKey, Rc<SharedPlace>>>,
+    /// The share sessions that fall to this shard.
+    pub share_sessions: RefCell<ShareSessions>,
     /// Where in the metadata log topics, or their partitions, last came or went.
     topics_version: Cell<i64>,
     /// The fetch sessions whose ids name this shard.
@@ -175,6 +189,13 @@ impl<R: Runtime> Shard<R> {
             topics_version: Cell::new(0),
             group_coordinators: RefCell::default(),
             transaction_coordinators: TransactionCoordinators::default(),
+            share_state: RefCell::default(),
+            share_partitions: RefCell::default(),
+            share_sessions: RefCell::new(ShareSessions::new(settings::share_session_slots(
+                &config,
+                runtime.shard(),
+                count,
+            ))),
             fetch_sessions: RefCell::new(FetchSessions::new(
                 runtime.shard(),
                 settings::fetch_session_limits(&config, runtime.shard(), count),

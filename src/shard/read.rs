@@ -84,17 +84,20 @@ impl<R: Runtime> Shard<R> {
         bytes_max: u64,
         whole_first: bool,
     ) -> Vec<Result<SharedRead<R>, QueryRefusal>> {
-        let share = |read: Read<R::File>| {
-            let share = |slice: FileSlice<R::File>| Ok((slice.file.share()?, slice.position, slice.bytes));
-            let slice =
-                read.slice.map(share).transpose().map_err(|trouble: Trouble| self.read_failed(&trouble))?;
-            Ok(SharedRead { plan: read.plan, aborted: read.aborted, slice })
-        };
+        let share = |read: Read<R::File>| self.share_read(read);
         self.read(orders, bytes_max, whole_first)
             .await
             .into_iter()
             .map(|result| result.and_then(share))
             .collect()
+    }
+
+    /// What was read, with a descriptor that another shard can take over.
+    pub fn share_read(&self, read: Read<R::File>) -> Result<SharedRead<R>, QueryRefusal> {
+        let share = |slice: FileSlice<R::File>| Ok((slice.file.share()?, slice.position, slice.bytes));
+        let slice =
+            read.slice.map(share).transpose().map_err(|trouble: Trouble| self.read_failed(&trouble))?;
+        Ok(SharedRead { plan: read.plan, aborted: read.aborted, slice })
     }
 
     async fn read_one(

@@ -76,6 +76,11 @@ pub(super) fn fetch_session_limits(
     }
 }
 
+/// The part of `group.share.max.share.sessions` that falls to `shard`.
+pub(super) fn share_session_slots(broker: &BrokerConfig, shard: ShardId, count: usize) -> usize {
+    FetchSessionLimits::slots_of(broker.group_share_max_share_sessions, shard, count).max(1)
+}
+
 /// How long a connection may be idle before it is closed.
 pub fn connection_idle_max(broker: &BrokerConfig) -> Duration {
     broker

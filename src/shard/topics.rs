@@ -9,7 +9,7 @@ use super::settings::producer_limits;
 use crate::base::{LeaderEpoch, Offset, TopicName, TopicPartition, Trouble};
 use crate::config::{CleanupPolicy, TopicConfig};
 use crate::metadata::{
-    Delta, METADATA_TOPIC, OFFSETS_TOPIC, Record, ReplayError, ResourceType, TRANSACTION_TOPIC,
+    Delta, METADATA_TOPIC, OFFSETS_TOPIC, Record, ReplayError, ResourceType, SHARE_TOPIC, TRANSACTION_TOPIC,
 };
 use crate::runtime::Runtime;
 use crate::storage::{DeletedPartition, partition_folder_name, retire_folders};
@@ -54,6 +54,7 @@ impl<R: Runtime> Shard<R> {
             let gone: Vec<_> =
                 delta.topics_removed.iter().map(|topic| (topic.name.clone(), topic.id)).collect();
             self.topics_gone(&gone);
+            self.share_state_topics_gone(&gone);
             self.forget_dead_checkpoints().await;
         }
         Ok(())
@@ -119,6 +120,7 @@ impl<R: Runtime> Shard<R> {
         let leader_epoch = image.partition(partition).expect("the partition was just created").leader_epoch;
         let coordinates_groups = topic.name.as_str() == OFFSETS_TOPIC;
         let coordinates_transactions = topic.name.as_str() == TRANSACTION_TOPIC;
+        let keeps_share_state = topic.name.as_str() == SHARE_TOPIC;
         let (name, folder) = (topic.name.clone(), partition_folder_name(&topic.name, partition.partition));
         drop(image);
         let config = self.topic_config(name.as_str());
@@ -131,6 +133,9 @@ impl<R: Runtime> Shard<R> {
         }
         if coordinates_transactions {
             self.begin_coordinating_transactions(partition);
+        }
+        if keeps_share_state {
+            self.begin_keeping_share_state(partition);
         }
     }
 
@@ -154,6 +159,7 @@ impl<R: Runtime> Shard<R> {
             let Some(replica) = self.replicas.borrow_mut().remove(&partition) else { continue };
             self.end_coordinating(partition);
             self.end_coordinating_transactions(partition);
+            self.end_keeping_share_state(partition);
             replica.deleted.set(true);
             replica.give_up();
             removed.push(replica);

@@ -4,6 +4,7 @@
 pub mod format;
 
 mod append;
+mod batch_headers;
 mod close;
 mod closed_log;
 mod compaction;

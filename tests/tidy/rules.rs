@@ -30,7 +30,21 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "storage",
         ],
     ),
-    ("router", &["record", "metrics", "partition", "group", "share", "txn", "metadata", "runtime", "shard"]),
+    (
+        "router",
+        &[
+            "record",
+            "config",
+            "metrics",
+            "partition",
+            "group",
+            "share",
+            "txn",
+            "metadata",
+            "runtime",
+            "shard",
+        ],
+    ),
     // An answer holds file ranges to be sent, and every refusal of a shard has its code here.
     ("protocol", &["record", "partition", "group", "share", "txn", "metadata", "runtime", "shard"]),
     // A request hands the owner's shard a closure to run, so it names the shard.

@@ -1,7 +1,7 @@
 //! FindCoordinator (key 10), versions 0 to 6: transactional ids (1), error text (1), many keys at once KIP-699 (4), share groups (6).
 //!
 //! Differs from Kafka on purpose: the coordinators' topic that the request brings into being is there in its answer; Kafka
-//! answers error 15 first. Share groups are not served: their keys get error 42, as from a Kafka without share coordinator.
+//! answers error 15 first.
 
 use std::rc::Rc;
 
@@ -13,14 +13,17 @@ use super::super::context::RequestContext;
 use super::super::creation::create_missing;
 use super::super::nodes::{Node, nodes, serving_node};
 use super::super::outcome::Outcome;
-use crate::base::{PartitionIndex, TopicPartition};
-use crate::metadata::{OFFSETS_TOPIC, TRANSACTION_TOPIC};
+use crate::base::{PartitionIndex, TopicId, TopicPartition};
+use crate::metadata::{OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC};
 use crate::protocol::{ErrorCode, RequestHeader};
 use crate::router::coordinator_partition;
 use crate::runtime::Runtime;
 
 /// First version that asks for many keys.
 const FIRST_MANY_KEYS_VERSION: i16 = 4;
+/// First version that asks for the share coordinator, by `group:topic id:partition`, and the type of that key.
+const FIRST_SHARE_VERSION: i16 = 6;
+const SHARE_KEY_TYPE: i8 = 2;
 
 pub async fn handle<R: Runtime>(
     context: Rc<RequestContext<R>>,
@@ -30,7 +33,7 @@ pub async fn handle<R: Runtime>(
     let topic = match request.key_type {
         0 => Some(OFFSETS_TOPIC),
         1 => Some(TRANSACTION_TOPIC),
-        // Share groups are not served, and other types are unknown.
+        SHARE_KEY_TYPE if header.version >= FIRST_SHARE_VERSION => Some(SHARE_TOPIC),
         _ => None,
     };
     if let Some(topic) = topic {
@@ -38,6 +41,7 @@ pub async fn handle<R: Runtime>(
     }
     let nodes = nodes(&context);
     let find = |key: &StrBytes| match topic {
+        Some(SHARE_TOPIC) if !is_share_key(key) => Err(ErrorCode::InvalidRequest),
         Some(topic) => coordinator(&context, &nodes, topic, key).ok_or(ErrorCode::CoordinatorNotAvailable),
         None => Err(ErrorCode::InvalidRequest),
     };
@@ -48,6 +52,17 @@ pub async fn handle<R: Runtime>(
         single(find(&request.key))
     };
     Outcome::answer(&header, &response)
+}
+
+/// Whether `key` is a group, a topic id and a partition; the group may have colons. Source: Kafka's `SharePartitionKey.validate`.
+fn is_share_key(key: &str) -> bool {
+    let mut parts = key.rsplitn(3, ':');
+    let partition = parts.next().and_then(|partition| partition.parse::<i32>().ok());
+    let topic_id = parts.next().and_then(TopicId::parse);
+    let group = parts.next();
+    partition.is_some_and(|partition| partition >= 0)
+        && topic_id.is_some()
+        && group.is_some_and(|group| !group.trim().is_empty())
 }
 
 /// The broker to which clients turn for `key`; `None`: its partition is not there or nobody leads it.

@@ -8,6 +8,6 @@ pub mod offset_for_leader_epoch;
 pub mod produce;
 
 mod isolation;
-mod topics;
+pub(super) mod topics;
 
 pub use produce::ProduceTurns;

@@ -7,11 +7,12 @@ use kafka_protocol::messages::{DeleteGroupsRequest, DeleteGroupsResponse};
 
 use super::super::context::RequestContext;
 use super::super::outcome::Outcome;
+use super::super::share::forget_share_groups;
 use super::ask::ask_by_coordinator;
 use super::wire::code;
-use crate::base::Set;
+use crate::base::{Map, Set};
 use crate::group::{Request, Response};
-use crate::protocol::RequestHeader;
+use crate::protocol::{RequestHeader, share_state_code};
 use crate::runtime::Runtime;
 
 pub async fn handle<R: Runtime>(
@@ -27,9 +28,14 @@ pub async fn handle<R: Runtime>(
         Response::DeleteGroups(results) => Some(results),
         _ => None,
     };
-    let results = ask_by_coordinator(&context, &names, Request::DeleteGroups, pick).await;
-    let results = groups.into_iter().zip(results).map(|(group, result)| {
-        DeletableGroupResult::default().with_group_id(group.clone()).with_error_code(code(&result))
+    let kept = forget_share_groups(&context, &names).await;
+    let deletable: Vec<&str> = names.iter().copied().filter(|name| !kept.contains_key(*name)).collect();
+    let results = ask_by_coordinator(&context, &deletable, Request::DeleteGroups, pick).await;
+    let codes: Map<&str, i16> = deletable.into_iter().zip(results.iter().map(code)).collect();
+    let results = groups.into_iter().map(|group| {
+        let kept = || kept.get(group.as_str()).map_or(0, share_state_code);
+        let code = codes.get(group.as_str()).copied().unwrap_or_else(kept);
+        DeletableGroupResult::default().with_group_id(group.clone()).with_error_code(code)
     });
     Outcome::answer(&header, &DeleteGroupsResponse::default().with_results(results.collect()))
 }

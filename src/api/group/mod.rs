@@ -15,7 +15,7 @@ pub mod offset_fetch;
 pub mod sync_group;
 pub mod txn_offset_commit;
 
-mod ask;
-mod wire;
+pub(super) mod ask;
+pub(super) mod wire;
 
 pub use ask::coordinator_of;

@@ -1,6 +1,6 @@
 use super::create_topics::{CreateTopicResult, NewTopic};
 use super::{Controller, Decision};
-use crate::metadata::topic_name::{OFFSETS_TOPIC, TRANSACTION_TOPIC};
+use crate::metadata::topic_name::{OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC};
 
 impl Controller<'_> {
     /// Decides on topics that nobody created and somebody asked for: a client's Metadata request with
@@ -31,6 +31,16 @@ impl Controller<'_> {
                     ("min.insync.replicas", config.transaction_state_log_min_isr.to_string()),
                     ("segment.bytes", config.transaction_state_log_segment_bytes.to_string()),
                     ("unclean.leader.election.enable", "false".to_owned()),
+                ],
+            ),
+            SHARE_TOPIC => (
+                config.share_coordinator_state_topic_num_partitions,
+                vec![
+                    ("cleanup.policy", "delete".to_owned()),
+                    ("compression.type", "producer".to_owned()),
+                    ("min.insync.replicas", "1".to_owned()),
+                    ("retention.ms", "-1".to_owned()),
+                    ("segment.bytes", config.share_coordinator_state_topic_segment_bytes.to_string()),
                 ],
             ),
             _ => (-1, Vec::new()),

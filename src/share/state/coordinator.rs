@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::kept::Kept;
 use super::record::{EncodedStateRecord, Snapshot, StateRecord, Update};
 use crate::base::flexible::Malformed;
-use crate::base::{LeaderEpoch, Offset, TimestampMs};
+use crate::base::{LeaderEpoch, Offset, TimestampMs, TopicId};
 use crate::share::{SharePartitionKey, StateBatch};
 
 /// Names one question until it is answered.
@@ -336,6 +336,16 @@ impl StateCoordinator {
     pub fn needed_from(&self) -> Option<Offset> {
         let oldest = self.kept.values().map(|kept| kept.snapshot_at).min();
         (self.phase == Phase::Serving).then(|| oldest.unwrap_or(self.taken_until).min(self.taken_until))
+    }
+
+    /// What is remembered of partitions of these topics is of no use any more.
+    pub fn forget_topics(&mut self, is_gone: impl Fn(TopicId) -> bool) -> Vec<StateEffect> {
+        if self.phase == Phase::Serving {
+            let gone: Vec<SharePartitionKey> =
+                self.kept.keys().filter(|key| is_gone(key.partition.topic_id)).cloned().collect();
+            gone.into_iter().for_each(|key| self.append(StateRecord::Snapshot(key, None)));
+        }
+        std::mem::take(&mut self.effects)
     }
 
     /// Writes partitions whole whose snapshots were written before `before` and hold up the cutting of the log.
