@@ -159,7 +159,7 @@ impl Coordinator {
             } else if self.share_group(&id).is_some() {
                 self.share_group_loaded(now, cluster, &id);
             } else {
-                drop(self.enter(now, &id).expect("the log knows the group"));
+                self.enter(now, &id).expect("the log knows the group");
             }
         }
         self.arm_expiry(now);

@@ -174,7 +174,6 @@ impl<R: Runtime> Shard<R> {
     }
 
     /// The batches from `next` on, and where each ends. `None`: there are none yet.
-    #[expect(clippy::type_complexity, reason = "three things that are taken apart at once")]
     async fn find_for_group(
         self: &Rc<Self>,
         order: &ShareReadOrder,

@@ -75,3 +75,57 @@ pub fn kafkas_tool_changes_settings() -> Result<(), NotRun> {
     assert!(folders.contains(r#""partition":"lines-0","size":0,"offsetLag":0"#), "{folders}");
     Ok(())
 }
+
+/// A share group's console consumers share the lines of a topic: each line is accepted once, a kill -9 in between brings none again,
+/// and Kafka's tool tells how far the group has come, moves it and forgets it.
+pub fn a_share_group_gets_every_line_once() -> Result<(), NotRun> {
+    let mut broker =
+        Broker::start(&["offsets.topic.num.partitions=3", "share.coordinator.state.topic.num.partitions=3"]);
+    let address = broker.address();
+    let tool = |class: &str, arguments: &[&str], input: &str| -> Result<String, NotRun> {
+        let mut command = java(class)?;
+        Ok(run(command.args(["--bootstrap-server", &address]).args(arguments), input).successful())
+    };
+    tool("org.apache.kafka.tools.TopicCommand", &["--create", "--topic", "lines", "--partitions", "2"], "")?;
+    let earliest = ["--alter", "--add-config", "share.auto.offset.reset=earliest"];
+    let of_group = ["--entity-type", "groups", "--entity-name", "sharers"];
+    tool("kafka.admin.ConfigCommand", &[&earliest[..], &of_group].concat(), "")?;
+    let sent = lines(1_000);
+    let with_keys = ["--reader-property", "parse.key=true", "--reader-property", "key.separator=|"];
+    let produce = [&["--topic", "lines"][..], &with_keys].concat();
+    tool("org.apache.kafka.tools.ConsoleProducer", &produce, &keyed(&sent))?;
+
+    let consume = |count: &str| {
+        let arguments = ["--topic", "lines", "--group", "sharers", "--max-messages", count];
+        tool("org.apache.kafka.tools.consumer.ConsoleShareConsumer", &arguments, "")
+    };
+    let first = consume("400")?;
+    broker.kill();
+    broker.start_again();
+    let rest = consume("600")?;
+    let mut received: Vec<&str> = first.lines().chain(rest.lines()).collect();
+    let mut expected: Vec<&str> = sent.iter().map(String::as_str).collect();
+    received.sort_unstable();
+    expected.sort_unstable();
+    assert!(received == expected, "{} lines came, {} were sent", received.len(), expected.len());
+
+    let group =
+        |arguments: &[&str]| tool("org.apache.kafka.tools.consumer.group.ShareGroupCommand", arguments, "");
+    let starts = |shown: &str| -> i64 {
+        let rows = shown.lines().filter(|line| line.starts_with("sharers"));
+        rows.filter_map(|row| row.split_whitespace().nth(3)?.parse::<i64>().ok()).sum()
+    };
+    let shown = group(&["--describe", "--group", "sharers"])?;
+    assert_eq!(starts(&shown), 1_000, "{shown}");
+    let shown = group(&["--describe", "--group", "sharers", "--state"])?;
+    assert!(shown.contains("Empty"), "{shown}");
+    let back = ["--reset-offsets", "--group", "sharers", "--topic", "lines", "--to-earliest", "--execute"];
+    group(&back)?;
+    assert_eq!(starts(&group(&["--describe", "--group", "sharers"])?), 0);
+    assert_eq!(consume("1000")?.lines().count(), 1_000, "all of them come again");
+    let deleted = group(&["--delete-offsets", "--group", "sharers", "--topic", "lines"])?;
+    assert!(deleted.contains("Successful"), "{deleted}");
+    group(&["--delete", "--group", "sharers"])?;
+    assert!(!group(&["--list"])?.contains("sharers"));
+    Ok(())
+}

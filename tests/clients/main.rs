@@ -43,6 +43,7 @@ const TESTS: &[(&str, Body)] = &[
     ("round_trips::franz_go", round_trips::franz),
     ("java::console_tools_read_what_they_wrote", java::console_tools_read_what_they_wrote),
     ("java::kafkas_tool_changes_settings", java::kafkas_tool_changes_settings),
+    ("java::a_share_group_gets_every_line_once", java::a_share_group_gets_every_line_once),
     ("kafka_files::dump_log_reads_our_files", kafka_files::dump_log_reads_our_files),
     ("kafka_files::dump_log_reads_what_was_cleaned", kafka_files::dump_log_reads_what_was_cleaned),
     ("compaction::we_keep_what_kafka_keeps", compaction::we_keep_what_kafka_keeps),

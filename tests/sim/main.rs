@@ -25,6 +25,7 @@ mod rebalances;
 mod retention;
 mod scrubbing;
 mod settings;
+mod shares;
 
 use onrush::runtime::sim::{Simulation, seeds};
 

@@ -93,7 +93,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
 ];
 
 /// Folders that decide and never wait, and those below them.
-const WITHOUT_WAITING: [&str; 8] =
+const WITHOUT_WAITING: [&str; 9] =
     ["base", "record", "config", "metrics", "partition", "group", "share", "txn", "metadata"];
 
 /// Something that only some folders may touch.

@@ -60,7 +60,7 @@ pub async fn handle<R: Runtime>(
                 answer.with_error_code(failed.get(&topic_id).map_or(0, share_state_code))
             }
             Some(_) => answer
-                .with_error_code(ErrorCode::InvalidRequest.code())
+                .with_error_code(ErrorCode::UnknownTopicOrPartition.code())
                 .with_error_message(Some(text(NOTHING))),
         }
     });

@@ -48,7 +48,7 @@ fn written(asked: &PartitionData) -> Option<WrittenState> {
         let state = DeliveryState::of_code(batch.delivery_state).filter(|_| is_sound)?;
         batches.push(StateBatch { first, last, state, delivery_count: batch.delivery_count });
     }
-    (asked.start_offset >= -1).then(|| WrittenState {
+    (asked.start_offset >= -1).then_some(WrittenState {
         state_epoch: asked.state_epoch,
         leader_epoch: LeaderEpoch(asked.leader_epoch),
         start_offset: Offset(asked.start_offset),

@@ -24,7 +24,10 @@ fn named(topic: &str, partitions: &[i32]) -> NamedPartitions {
 }
 
 impl Bench {
-    fn report(&mut self, heartbeat: ShareGroupHeartbeat) -> Result<ShareGroupHeartbeatResponse, GroupError> {
+    fn report_share(
+        &mut self,
+        heartbeat: ShareGroupHeartbeat,
+    ) -> Result<ShareGroupHeartbeatResponse, GroupError> {
         match self.call(Request::ShareGroupHeartbeat(heartbeat)) {
             Response::ShareGroupHeartbeat(result) => result,
             other => panic!("{other:?} is no answer to ShareGroupHeartbeat"),
@@ -65,19 +68,23 @@ fn the_records_of_a_group_are_those_of_apache_kafka() {
     bench.cluster.timing.assignment_interval = Duration::ZERO;
     bench.put_topic("st", 0x7d76_3f9d_6e9b_47a0_889f_f726_3e53_b73b, 2);
     let member = "igmaKkjOReWm-GQNrL-1ig";
-    let joined = bench.report(share_heartbeat(member, 0, Some(&["st"]))).unwrap();
+    let joined = bench.report_share(share_heartbeat(member, 0, Some(&["st"]))).unwrap();
     assert_eq!((joined.member_epoch, &joined.assignment), (MemberEpoch(2), &Some(Partitions::new())));
     let beginning = joined.initialize.expect("the share coordinator is to begin");
     assert_eq!(beginning.state_epoch, MemberEpoch(2));
     bench.begun(beginning);
-    let heard = bench.report(share_heartbeat(member, 2, None)).unwrap();
+    let heard = bench.report_share(share_heartbeat(member, 2, None)).unwrap();
     assert_eq!(heard.member_epoch, MemberEpoch(3));
     assert_eq!(heard.assignment.unwrap().values().next().unwrap().len(), 2);
-    let left = bench.report(share_heartbeat(member, -1, None)).unwrap();
+    let left = bench.report_share(share_heartbeat(member, -1, None)).unwrap();
     assert_eq!(left.member_epoch, MemberEpoch::LEAVE);
     let hex = |bytes: &Bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let log: Vec<(String, Option<String>)> =
-        bench.log.iter().map(|record| (hex(&record.key), record.value.as_ref().map(hex))).collect();
+    let log: Vec<(String, Option<String>)> = bench
+        .log
+        .iter()
+        .filter_map(Logged::record)
+        .map(|record| (hex(&record.key), record.value.as_ref().map(hex)))
+        .collect();
     let id = "7d763f9d6e9b47a0889ff7263e53b73b";
     let with_member =
         |kind: &str| format!("{kind}000267310016{}", hex(&Bytes::from_static(member.as_bytes())));
@@ -119,7 +126,7 @@ fn a_member_is_heard_in_its_epoch_and_the_one_before() {
     let mut bench = Bench::new();
     bench.cluster.timing.assignment_interval = Duration::ZERO;
     bench.put_topic("t", 9, 1);
-    let refused = |bench: &mut Bench, heartbeat| bench.report(heartbeat).unwrap_err();
+    let refused = |bench: &mut Bench, heartbeat| bench.report_share(heartbeat).unwrap_err();
     for heartbeat in [
         share_heartbeat("m", 0, None),
         share_heartbeat("m", 0, Some(&[])),
@@ -129,10 +136,10 @@ fn a_member_is_heard_in_its_epoch_and_the_one_before() {
         assert_eq!(refused(&mut bench, heartbeat), GroupError::InvalidRequest);
     }
     assert_eq!(refused(&mut bench, share_heartbeat("m", 1, None)), GroupError::GroupIdNotFound);
-    let joined = bench.report(share_heartbeat("m", 0, Some(&["t"]))).unwrap();
+    let joined = bench.report_share(share_heartbeat("m", 0, Some(&["t"]))).unwrap();
     bench.begun(joined.initialize.unwrap());
-    assert_eq!(bench.report(share_heartbeat("m", 2, None)).unwrap().member_epoch, MemberEpoch(3));
-    assert_eq!(bench.report(share_heartbeat("m", 2, None)).unwrap().member_epoch, MemberEpoch(3));
+    assert_eq!(bench.report_share(share_heartbeat("m", 2, None)).unwrap().member_epoch, MemberEpoch(3));
+    assert_eq!(bench.report_share(share_heartbeat("m", 2, None)).unwrap().member_epoch, MemberEpoch(3));
     assert_eq!(refused(&mut bench, share_heartbeat("m", 1, None)), GroupError::FencedMemberEpoch);
     assert_eq!(refused(&mut bench, share_heartbeat("m", 4, None)), GroupError::FencedMemberEpoch);
     assert_eq!(refused(&mut bench, share_heartbeat("n", 3, None)), GroupError::UnknownMemberId);
@@ -153,20 +160,20 @@ fn a_member_is_heard_in_its_epoch_and_the_one_before() {
 fn the_share_coordinator_is_asked_again_only_after_a_while() {
     let mut bench = Bench::new();
     bench.put_topic("t", 9, 2);
-    let first = bench.report(share_heartbeat("m", 0, Some(&["t"]))).unwrap();
+    let first = bench.report_share(share_heartbeat("m", 0, Some(&["t"]))).unwrap();
     assert!(first.initialize.is_some());
-    assert!(bench.report(share_heartbeat("m", 2, None)).unwrap().initialize.is_none());
+    assert!(bench.report_share(share_heartbeat("m", 2, None)).unwrap().initialize.is_none());
     bench.put_topic("t", 9, 3);
-    let grown = bench.report(share_heartbeat("m", 2, None)).unwrap();
+    let grown = bench.report_share(share_heartbeat("m", 2, None)).unwrap();
     let only_new = BTreeMap::from([(TopicId(Uuid::from_u128(9)), named("t", &[2]))]);
     assert_eq!(grown.initialize.unwrap().topics, only_new);
     bench.pass(Duration::from_secs(30));
-    let again = bench.report(share_heartbeat("m", grown.member_epoch.0, None)).unwrap();
+    let again = bench.report_share(share_heartbeat("m", grown.member_epoch.0, None)).unwrap();
     let all = BTreeMap::from([(TopicId(Uuid::from_u128(9)), named("t", &[0, 1, 2]))]);
     assert_eq!(again.initialize.unwrap().topics, all);
     let step = ShareStateStep::Begun { initialized: BTreeMap::new(), failed: all.clone() };
     bench.share_state(step).unwrap();
-    let failed = bench.report(share_heartbeat("m", grown.member_epoch.0, None)).unwrap();
+    let failed = bench.report_share(share_heartbeat("m", grown.member_epoch.0, None)).unwrap();
     assert_eq!(failed.initialize.unwrap().topics, all);
 }
 
@@ -182,12 +189,12 @@ fn offsets_are_altered_and_deleted_only_while_nobody_is_there() {
     bench.begun(begun);
     bench.restart();
     assert_eq!(bench.share_state(ShareStateStep::Look).unwrap().topics, topics);
-    bench.report(share_heartbeat("m", 0, Some(&["t"]))).unwrap();
+    bench.report_share(share_heartbeat("m", 0, Some(&["t"]))).unwrap();
     assert_eq!(bench.share_state(alter()).unwrap_err(), GroupError::NonEmptyGroup);
     let forget = || ShareStateStep::BeginDelete(None);
     assert_eq!(bench.share_state(forget()).unwrap_err(), GroupError::NonEmptyGroup);
     assert_eq!(bench.delete("g1"), Err(GroupError::NonEmptyGroup));
-    bench.report(share_heartbeat("m", -1, None)).unwrap();
+    bench.report_share(share_heartbeat("m", -1, None)).unwrap();
     assert_eq!(bench.share_state(forget()).unwrap().topics, topics);
     assert!(bench.share_state(ShareStateStep::Look).unwrap().topics.is_empty());
     bench.share_state(ShareStateStep::Deleted(topics.keys().copied().collect())).unwrap();
