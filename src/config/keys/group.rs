@@ -67,7 +67,7 @@ keys! {
         "Silence after which a member of a consumer group is expelled.";
     "group.share.assignment.interval.ms", Int, "1000", AtLeast(0), ClusterWide, Served,
         "Pause between two assignments of a share group.";
-    "group.share.assignors", List, "simple", NotEmpty, ReadOnly, Served,
+    "group.share.assignors", List, "simple", NotEmpty, ReadOnly, Ignored,
         "Ways to share out partitions in a share group.";
     "group.share.delivery.count.limit", Int, "5", Between(2, 10), ReadOnly, Served,
         "How often a record is delivered before a share group gives it up.";
@@ -159,8 +159,8 @@ keys! {
         "Replicas of __share_group_state.";
     "share.coordinator.state.topic.segment.bytes", Int, "104857600", AtLeast(1), ReadOnly, Served,
         "Length of a segment of __share_group_state at which the next one begins.";
-    "share.coordinator.threads", Int, "1", AtLeast(1), ReadOnly, Served,
+    "share.coordinator.threads", Int, "1", AtLeast(1), ReadOnly, Ignored,
         "Threads of the share coordinator.";
-    "share.coordinator.write.timeout.ms", Int, "5000", AtLeast(1), ReadOnly, Served,
+    "share.coordinator.write.timeout.ms", Int, "5000", AtLeast(1), ReadOnly, Ignored,
         "Longest wait until share state is written.";
 }
