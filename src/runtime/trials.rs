@@ -33,6 +33,15 @@ pub enum Crossing {
     DiskFull,
     /// A sync in the background lane has failed. Counted by the simulated disk.
     BackgroundSyncFailed,
+    /// The end of a transaction is decided and durable, and its markers are about to be written.
+    TransactionPrepared,
+    /// A coordinator of transactions has started from a log in which a transactional id was in the state of that name.
+    EmptyReloaded,
+    OngoingReloaded,
+    PrepareCommitReloaded,
+    PrepareAbortReloaded,
+    CompleteCommitReloaded,
+    CompleteAbortReloaded,
 }
 
 /// A mistake that the engine, or the disk below it, is asked to make, to see that the tests find it.
@@ -57,6 +66,8 @@ pub enum Mistake {
     WitnessOutlivesPower,
     /// A segment is not made anew whose name a power cut has taken, though the journal has entries of it.
     SegmentNotMadeAnew,
+    /// The first marker of each transaction that ends is taken for written, and is not.
+    MarkerForgotten,
     /// The generations of a journal file's windows are not compared, so old ones behind the new end are taken for new.
     GenerationUnchecked,
 }

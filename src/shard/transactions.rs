@@ -16,10 +16,11 @@ use super::read_records::AtDamage;
 use crate::base::{Map, PartitionIndex, TopicPartition};
 use crate::partition::Verification;
 use crate::record::BatchBuilder;
-use crate::runtime::{Lane, Runtime};
+use crate::runtime::{Crossing, Lane, Runtime};
 use crate::txn::{
     Effect, Event, MarkerRound, NamedPartition, Now, ReplyToken, Request, Response, TimerKey,
-    TransactionCoordinator, TransactionEnd, TransactionSettings, TransactionVersion, TransactionalId,
+    TransactionCoordinator, TransactionEnd, TransactionSettings, TransactionState, TransactionVersion,
+    TransactionalId,
 };
 
 /// The feature whose level decides on the protocol of transactions.
@@ -129,6 +130,8 @@ impl<R: Runtime> Shard<R> {
             if !shard.load_transactions(&host).await {
                 return shard.host_event(&host, Event::Resigned);
             }
+            let crossed = host.machine.borrow().states().filter_map(reloaded).collect::<Vec<_>>();
+            crossed.into_iter().for_each(|crossing| shard.runtime.crossed(crossing));
             // Before that the leader epoch may still rise, and partitions of the metadata log may be unknown.
             shard.serving.wait().await;
             let leader_epoch = shard.replica(partition).map_or(-1, |replica| replica.leader_epoch.get().0);
@@ -231,6 +234,7 @@ impl<R: Runtime> Shard<R> {
             }
             Effect::AllocateProducerId { token } => Errand::AllocateProducerId { token },
             Effect::WriteMarkers { transactional_id, round, end, partitions } => {
+                self.runtime.crossed(Crossing::TransactionPrepared);
                 Errand::WriteMarkers { transactional_id, round, end, partitions }
             }
         };
@@ -261,5 +265,18 @@ impl<R: Runtime> Shard<R> {
                 }
             }
         }
+    }
+}
+
+/// What a test is told of an id that a start has found in this state.
+fn reloaded(state: TransactionState) -> Option<Crossing> {
+    match state {
+        TransactionState::Empty => Some(Crossing::EmptyReloaded),
+        TransactionState::Ongoing => Some(Crossing::OngoingReloaded),
+        TransactionState::PrepareCommit => Some(Crossing::PrepareCommitReloaded),
+        TransactionState::PrepareAbort => Some(Crossing::PrepareAbortReloaded),
+        TransactionState::CompleteCommit => Some(Crossing::CompleteCommitReloaded),
+        TransactionState::CompleteAbort => Some(Crossing::CompleteAbortReloaded),
+        TransactionState::Dead | TransactionState::PrepareEpochFence => None,
     }
 }

@@ -11,6 +11,7 @@ use super::records::{MalformedRecord, Record, TransactionMetadata};
 use super::replay::ReplayedTransactions;
 use super::request::{AddPartitions, Request, Response};
 use super::settings::TransactionSettings;
+use super::state::TransactionState;
 
 /// The transactional ids that hash to one partition of `__transaction_state`.
 ///
@@ -77,6 +78,11 @@ impl TransactionCoordinator {
             self.replayed.replay(record);
         }
         Ok(())
+    }
+
+    /// The state of each transactional id, as far as the log was read.
+    pub fn states(&self) -> impl Iterator<Item = TransactionState> {
+        self.replayed.all().map(|(_, metadata)| metadata.state)
     }
 
     /// Handles one event; the effects are to be carried out in their order.

@@ -26,6 +26,7 @@ mod retention;
 mod scrubbing;
 mod settings;
 mod shares;
+mod transactions;
 
 use onrush::runtime::sim::{Simulation, seeds};
 
