@@ -193,7 +193,7 @@ impl Member {
                 assert!(!ledger.accepted.contains(&offset), "{offset} was accepted, and comes again");
                 ledger.delivered.insert(offset);
                 drop(ledger);
-                let gives_back = run.delivery_count == 1 && self.runtime.random() % 4 == 0;
+                let gives_back = run.delivery_count == 1 && self.runtime.random().is_multiple_of(4);
                 batches.push((offset, if gives_back { RELEASE } else { ACCEPT }));
             }
             let read = offsets(answer.records.as_deref().unwrap_or_default());

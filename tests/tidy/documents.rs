@@ -15,7 +15,7 @@ const TABLE_END: &str = "<!-- end -->";
 
 /// The README with its table as `src/protocol/versions.rs` has it; `None`: the two lines it stands between are missing.
 pub fn with_served_versions(readme: &str) -> Option<String> {
-    let rows: String = served_versions().chunks(2).map(|pair| line(pair)).collect();
+    let rows: String = served_versions().chunks(2).map(line).collect();
     let head = "| API | key | versions | API | key | versions |\n| --- | --- | --- | --- | --- | --- |\n";
     with_table(readme, &format!("{head}{rows}"))
 }
