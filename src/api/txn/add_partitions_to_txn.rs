@@ -15,7 +15,7 @@ use kafka_protocol::messages::{AddPartitionsToTxnRequest, AddPartitionsToTxnResp
 use super::super::context::RequestContext;
 use super::super::outcome::Outcome;
 use super::wire::{error_code, producer};
-use crate::base::{PartitionIndex, TopicName, TopicPartition};
+use crate::base::{Map, PartitionIndex, Set, TopicName, TopicPartition};
 use crate::protocol::{ErrorCode, RequestHeader};
 use crate::runtime::Runtime;
 use crate::txn::{AddPartitions, NamedPartition, TransactionVersion};
@@ -58,7 +58,8 @@ async fn add<R: Runtime>(
     version: i16,
     transaction: &AddPartitionsToTxnTransaction,
 ) -> Vec<AddPartitionsToTxnTopicResult> {
-    let partitions = named_partitions(&transaction.topics);
+    let topics = each_once(&transaction.topics);
+    let partitions = named_partitions(&topics);
     let are_missing: Vec<bool> = partitions.iter().map(|named| !exists(context, named)).collect();
     let codes = if are_missing.contains(&true) {
         let code = |is_missing: &bool| match is_missing {
@@ -69,7 +70,7 @@ async fn add<R: Runtime>(
     } else {
         ask(context, version, transaction, partitions).await
     };
-    results(&transaction.topics, &codes)
+    results(&topics, &codes)
 }
 
 /// One code for each partition.
@@ -97,6 +98,23 @@ async fn ask<R: Runtime>(
     let add = AddPartitions { producer, partitions, transaction_version, patience: Duration::ZERO };
     let result = context.router.add_partitions(add).await;
     vec![result.err().map_or(0, code); count]
+}
+
+/// What is named twice is added, and answered, once.
+fn each_once(topics: &[AddPartitionsToTxnTopic]) -> Vec<AddPartitionsToTxnTopic> {
+    let mut places: Map<&str, usize> = Map::default();
+    let mut seen: Set<(&str, i32)> = Set::default();
+    let mut once: Vec<AddPartitionsToTxnTopic> = Vec::new();
+    for topic in topics {
+        let name: &str = &topic.name;
+        let place = *places.entry(name).or_insert_with(|| {
+            once.push(AddPartitionsToTxnTopic::default().with_name(topic.name.clone()));
+            once.len() - 1
+        });
+        let new = topic.partitions.iter().copied().filter(|partition| seen.insert((name, *partition)));
+        once[place].partitions.extend(new);
+    }
+    once
 }
 
 fn named_partitions(topics: &[AddPartitionsToTxnTopic]) -> Vec<NamedPartition> {
@@ -129,4 +147,27 @@ fn results(topics: &[AddPartitionsToTxnTopic], codes: &[i16]) -> Vec<AddPartitio
         )
     };
     topics.iter().map(&mut of_topic).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wire::text;
+    use super::*;
+
+    #[test]
+    fn a_partition_that_is_named_twice_is_answered_once() {
+        let topic = |name: &str, partitions: &[i32]| {
+            AddPartitionsToTxnTopic::default()
+                .with_name(kafka_protocol::messages::TopicName(text(name)))
+                .with_partitions(partitions.to_vec())
+        };
+        let once = each_once(&[topic("b", &[1, 0, 1]), topic("a", &[0]), topic("b", &[0, 2])]);
+        assert_eq!(once, [topic("b", &[1, 0, 2]), topic("a", &[0])]);
+        let answered = results(&once, &[0, 3, 0, 55]);
+        let codes = |place: usize| -> Vec<(i32, i16)> {
+            let partitions = &answered[place].results_by_partition;
+            partitions.iter().map(|one| (one.partition_index, one.partition_error_code)).collect()
+        };
+        assert_eq!((codes(0), codes(1)), (vec![(1, 0), (0, 3), (2, 0)], vec![(0, 55)]));
+    }
 }
