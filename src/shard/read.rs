@@ -120,8 +120,12 @@ impl<R: Runtime> Shard<R> {
         let found = log.read(plan.from, plan.upper_bound, bytes_max, whole_first).await;
         let found = found.map_err(|trouble| self.log_refusal(&trouble))?;
         let tells_aborted = committed && found.slice.is_some();
-        let aborted =
-            tells_aborted.then(|| replica.rules.borrow().aborted_between(plan.from, plan.upper_bound));
+        let mut aborted = tells_aborted.then(Vec::new);
+        if tells_aborted && !replica.rules.borrow().aborted_transactions().is_empty() {
+            let bound = log.bound_of(&found, plan.upper_bound).await;
+            let bound = bound.map_err(|trouble| self.log_refusal(&trouble))?;
+            aborted = Some(replica.rules.borrow().aborted_between(plan.from, bound));
+        }
         Ok(Read { plan, aborted, slice: found.slice })
     }
 

@@ -29,6 +29,8 @@ pub struct LogRead<F> {
     pub slice: Option<FileSlice<F>>,
     /// Base offset of the slice's first batch, as far as it was looked at: else the offset that was asked for.
     pub first_offset: Offset,
+    /// Base offset of the segment that the slice is in.
+    segment: Offset,
 }
 
 /// Why a read gave nothing.
@@ -123,7 +125,7 @@ impl<R: Runtime> Log<R> {
         max_bytes: u64,
         whole_first_batch: bool,
     ) -> Result<LogRead<R::File>, ReadTrouble> {
-        let nothing = LogRead { slice: None, first_offset: from };
+        let nothing = LogRead { slice: None, first_offset: from, segment: from };
         let readable_end =
             if self.is_offline() { self.0.synced_end_offset.get() } else { self.log_end_offset() };
         let upper = upper.min(readable_end);
@@ -157,12 +159,38 @@ impl<R: Runtime> Log<R> {
                 }
             }
             if bytes == 0 {
-                return Ok(LogRead { slice: None, first_offset });
+                return Ok(LogRead { slice: None, first_offset, segment: segment.base_offset });
             }
             let file = self.log_file(&segment).await?;
-            return Ok(LogRead { slice: Some(FileSlice { file, position, bytes }), first_offset });
+            let segment = segment.base_offset;
+            return Ok(LogRead { slice: Some(FileSlice { file, position, bytes }), first_offset, segment });
         }
         Ok(nothing)
+    }
+
+    /// An offset that no batch of `read` reaches, by the index: at most `upper`, and at most `index.interval.bytes` behind the slice.
+    /// Source: Kafka's `LogSegment.fetchUpperBoundOffset`.
+    pub async fn bound_of(&self, read: &LogRead<R::File>, upper: Offset) -> Result<Offset, ReadTrouble> {
+        let (Some(slice), Some(segment)) = (&read.slice, self.segment_of(read.segment)) else {
+            return Ok(upper);
+        };
+        let next = self.segment_after(segment.base_offset).map_or(upper, |next| upper.min(next.base_offset));
+        if segment.base_offset != read.segment {
+            return Ok(upper);
+        }
+        if !segment.indexes_are_loaded() {
+            return Ok(next);
+        }
+        let end = Position(slice.position.0 + slice.bytes);
+        match segment.entry_behind(&self.0.files, end).await {
+            // The index is a hint: what counts is the batch that stands there.
+            Ok(Some(entry)) => {
+                let header = self.header_at(&segment, Position(u64::from(entry.position)), upper).await;
+                Ok(header.map_or(next, |header| next.min(header.base_offset)))
+            }
+            Ok(None) | Err(IndexTrouble::Damaged) => Ok(next),
+            Err(IndexTrouble::Disk(trouble)) => Err(trouble.into()),
+        }
     }
 
     /// Where the batch that holds `offset`, or the next one, begins; the header unless the place was remembered. `None`: the

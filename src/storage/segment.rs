@@ -274,6 +274,20 @@ impl<R: Runtime> Segment<R> {
         self.offsets.floor(file.as_ref(), i64::from(relative_offset)).await
     }
 
+    /// The first entry of the offset index, which must be loaded, whose batch begins at `position` or behind it.
+    pub(super) async fn entry_behind(
+        &self,
+        files: &OpenFiles<R>,
+        position: Position,
+    ) -> Result<Option<OffsetEntry>, IndexTrouble> {
+        let file = match self.offsets.has_written() {
+            true => Some(self.index_file(files, &self.offsets, FileKind::OffsetIndex, Open::Write).await?),
+            false => None,
+        };
+        let is_behind = |entry: &OffsetEntry| u64::from(entry.position) >= position.0;
+        self.offsets.first_behind(file.as_ref(), is_behind).await
+    }
+
     /// Where `timestamp` falls in the time index, which must be loaded.
     pub(super) async fn floor_of_timestamp(
         &self,

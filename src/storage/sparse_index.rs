@@ -195,6 +195,33 @@ impl<F: File, E: IndexEntry> SparseIndex<F, E> {
         Ok(Floor { entry: in_file.entry, next: in_file.next.or(in_memory.next) })
     }
 
+    /// The first entry that `is_behind`, as all after it are. `file` is not touched while no entry stands in it.
+    pub(super) async fn first_behind(
+        &self,
+        file: Option<&F>,
+        is_behind: impl Fn(&E) -> bool,
+    ) -> Result<Option<E>, IndexTrouble> {
+        let (mut low, mut high) = (0, file.map_or(0, |_| self.written_entries.get()));
+        let mut first = None;
+        while let Some(file) = file.filter(|_| low < high) {
+            if high - low > BLOCK_ENTRIES {
+                let middle = low + (high - low) / 2;
+                let entry = read_entry::<F, E>(file, middle).await?;
+                if is_behind(&entry) {
+                    (high, first) = (middle, Some(entry));
+                } else {
+                    low = middle + 1;
+                }
+            } else {
+                let block = read_block::<F, E>(file, low, high - low).await?;
+                first = block.into_iter().find(&is_behind).or(first);
+                break;
+            }
+        }
+        let pending = self.pending.borrow();
+        Ok(first.or_else(|| pending.iter().find(|entry| is_behind(entry)).copied()))
+    }
+
     fn floor_in_pending(&self, key: i64) -> Floor<E> {
         let pending = self.pending.borrow();
         let after = pending.partition_point(|entry| entry.key() <= key);

@@ -35,6 +35,29 @@ fn reads_agree_with_a_plain_list_of_batches() {
 }
 
 #[test]
+fn the_bound_of_a_read_is_near_its_end() {
+    let simulation = Simulation::new(1);
+    let machine = simulation.machine("broker");
+    machine.run(&simulation, |runtime| async move {
+        let log = create(&runtime, small(100_000)).await;
+        let size = batch(0, 2, 32, 1).header.size_bytes();
+        let batches: Vec<LogBatch> = (0..200).map(|i| batch(2 * i, 2, 32, 1)).collect();
+        log.append(&batches).await.unwrap();
+        log.sync().await.unwrap();
+        let end = log.log_end_offset();
+        for count in [1, 7, 50, 199] {
+            let read = log.read(Offset::ZERO, end, count * size, true).await.unwrap();
+            let read_end = 2 * count.cast_signed();
+            let bound = log.bound_of(&read, end).await.unwrap();
+            // An entry for every 100 bytes, which are less than two batches.
+            assert!((read_end..=read_end + 4).contains(&bound.0), "{bound} behind {read_end}");
+        }
+        let read = log.read(Offset::ZERO, Offset(20), 1 << 20, true).await.unwrap();
+        assert_eq!(log.bound_of(&read, Offset(20)).await.unwrap(), Offset(20));
+    });
+}
+
+#[test]
 fn a_segment_ends_by_size_by_age_and_by_full_index() {
     let simulation = Simulation::new(1);
     let machine = simulation.machine("broker");

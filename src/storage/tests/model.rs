@@ -198,6 +198,11 @@ pub async fn compare(log: &Log<SimRuntime>, model: &Model, dice: &Dice) {
         let read = log.read(from, upper, max_bytes, whole_first).await.unwrap();
         let bytes = bytes_of_read(&read).await;
         check_read(model, from, upper, max_bytes, whole_first, &bytes);
+        let bound = log.bound_of(&read, upper).await.unwrap();
+        assert!(bound <= upper.max(from), "{bound} of a read up to {upper}");
+        for (_, header) in positions(&bytes) {
+            assert!(header.last_offset() < bound, "{bound} is not behind {header:?}");
+        }
     }
     let outside = log.read(end.next(), end.next(), 100, true).await;
     assert!(matches!(outside, Err(ReadTrouble::OutOfRange { .. })));
