@@ -205,6 +205,11 @@ impl Coordinator {
     fn append_done(&mut self, now: Now, id: AppendId) {
         let Some(append) = self.out.in_flight.iter_mut().find(|append| append.id == id) else { return };
         append.done = true;
+        self.take_up_done(now);
+    }
+
+    /// Takes up what is durable and has nothing undecided before it.
+    fn take_up_done(&mut self, now: Now) {
         while self.out.in_flight.front().is_some_and(|append| append.done) {
             let append = self.out.in_flight.pop_front().expect("the front was just seen");
             self.take_up(now, append);
@@ -271,6 +276,8 @@ impl Coordinator {
                 Waiting::Fetch { token, request } => self.fetch_stable(token, request),
             }
         }
+        // What came later may have waited for this one alone.
+        self.take_up_done(now);
     }
 
     /// A group that could not be stored is gone, and whoever waits in it must begin anew.

@@ -172,6 +172,20 @@ fn a_marker_that_is_refused_leaves_the_transaction_open() {
     assert_eq!(bench.told(), (5, false));
 }
 
+#[test]
+fn what_waited_behind_an_append_that_fails_is_taken_up() {
+    let mut bench = Bench::new();
+    bench.slow_log = true;
+    bench.ask(end(7, true));
+    let committed = bench.ask(Request::TxnOffsetCommit(txn_commit(1, 5)));
+    let (refused, later) = (bench.under_way.pop_front().unwrap().0, bench.under_way.pop_front().unwrap());
+    bench.log.extend(later.1);
+    bench.handle(Event::AppendDone(later.0));
+    assert_eq!(bench.answer(committed), None, "what is before it is not decided");
+    bench.handle(Event::AppendFailed(refused, AppendFailure::InvalidProducerEpoch));
+    assert!(bench.answer(committed).is_some());
+}
+
 /// What the log says of the group's partition 0: the offset that holds, and whether an open transaction has committed there.
 fn model(log: &[Logged]) -> (i64, bool) {
     let ends = |from: usize, id: ProducerId| {
