@@ -174,6 +174,7 @@ fn fail_a_sync_aside(simulation: &Simulation, fail: impl Fn(&SimMachine), work: 
         ("log.retention.ms", "3000"),
         ("log.retention.check.interval.ms", "200"),
         ("log.initial.task.delay.ms", "0"),
+        ("num.partitions", "2"),
     ];
     let machine = simulation.machine("broker");
     let runtime = simulation.client();
@@ -186,8 +187,11 @@ fn fail_a_sync_aside(simulation: &Simulation, fail: impl Fn(&SimMachine), work: 
             }
         };
         for topic in [TOPIC, "others"] {
-            while client.partitions_with_leader(topic).await.expect("the broker runs") < 1 {}
-            assert_eq!(client.produce(topic, 0, "a line").await.expect("it runs"), Answer::Done(0));
+            while client.partitions_with_leader(topic).await.expect("the broker runs") < 2 {}
+            for partition in [0, 1] {
+                let produced = client.produce(topic, partition, "a line").await.expect("it runs");
+                assert_eq!(produced, Answer::Done(0));
+            }
         }
         pause(&runtime, 500).await;
         fail(&machine);
@@ -231,9 +235,12 @@ fn a_journal_file_whose_name_a_power_cut_may_take_takes_the_folder_offline() {
     let fail = |machine: &SimMachine| {
         machine.disk().fail_nth(DiskOperation::SyncFolder, "/data", 1, DiskFault::Error(libc::EIO));
     };
-    // The first line was of a new partition; this one wants the journal, which has no file yet.
+    // The first line of a new partition is written through; the next one wants the journal, which has no file yet on the shard
+    // that has not the metadata log, too. Each shard has one of the two partitions.
     let want_a_file = async |client: &mut Client| {
-        assert_eq!(client.produce(TOPIC, 0, "a line").await.expect("it runs"), Answer::Done(1));
+        for partition in [0, 1] {
+            client.produce(TOPIC, partition, "a line").await.expect("it runs");
+        }
     };
     for_each_seed(5, |simulation| fail_a_sync_aside(simulation, fail, want_a_file));
 }
