@@ -7,6 +7,7 @@ mod broker;
 mod clients;
 mod command;
 mod compaction;
+mod copy;
 mod java;
 mod kafka;
 mod kafka_files;
@@ -37,6 +38,7 @@ const TESTS: &[(&str, Body)] = &[
     ("kcat::nothing_is_lost_or_doubled_over_restarts", kcat::nothing_is_lost_or_doubled_over_restarts),
     ("rsyslog::a_log_file_is_shipped", rsyslog::a_log_file_is_shipped),
     ("ledger::acknowledged_lines_survive_kill_9", ledger::acknowledged_lines_survive_kill_9),
+    ("copy::a_copy_in_transactions_is_exact_over_kill_9", copy::a_copy_in_transactions_is_exact_over_kill_9),
     ("round_trips::confluent_kafka", round_trips::confluent_kafka),
     ("round_trips::kafka_python", round_trips::kafka_python),
     ("round_trips::kafka_js", round_trips::kafka_js),

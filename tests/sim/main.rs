@@ -7,6 +7,7 @@ mod broker;
 mod client;
 mod clock_jumps;
 mod compacted_producers;
+mod copies;
 mod crash;
 mod decisions;
 mod deletions;
