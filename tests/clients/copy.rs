@@ -16,7 +16,7 @@ pub fn a_copy_in_transactions_is_exact_over_kill_9() -> Result<(), NotRun> {
     let mut reader = python("confluent-kafka", "confluent_read_all.py")?;
     let mut broker = Broker::start(&[
         "num.partitions=4",
-        "log.segment.bytes=262144",
+        "log.segment.bytes=1048576",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000",
     ]);
     let folder = tempfile::tempdir().unwrap();
