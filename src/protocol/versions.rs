@@ -61,6 +61,18 @@ const SERVED: &[ServedVersions] = &[
     row(ApiKey::ConsumerGroupDescribe, 0, 1),
     row(ApiKey::ListConfigResources, 0, 1),
     row(ApiKey::DescribeTopicPartitions, 0, 0),
+    row(ApiKey::ShareGroupHeartbeat, 1, 1),
+    row(ApiKey::ShareGroupDescribe, 1, 1),
+    row(ApiKey::ShareFetch, 1, 1),
+    row(ApiKey::ShareAcknowledge, 1, 1),
+    row(ApiKey::InitializeShareGroupState, 0, 0),
+    row(ApiKey::ReadShareGroupState, 0, 0),
+    row(ApiKey::WriteShareGroupState, 0, 0),
+    row(ApiKey::DeleteShareGroupState, 0, 0),
+    row(ApiKey::ReadShareGroupStateSummary, 0, 0),
+    row(ApiKey::DescribeShareGroupOffsets, 0, 0),
+    row(ApiKey::AlterShareGroupOffsets, 0, 0),
+    row(ApiKey::DeleteShareGroupOffsets, 0, 0),
 ];
 
 /// Every API this broker serves, in the order of their keys.

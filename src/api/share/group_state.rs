@@ -116,13 +116,20 @@ pub fn begin_in_background<R: Runtime>(
     drop(context.router.to_the_end(began));
 }
 
-/// Has the share coordinator forget `topics`, and the group know it. Gives the topics where that failed.
+/// Has the share coordinator forget `topics` (all of a topic of which no partition is named), and the group know it. Gives the topics
+/// where that failed.
 pub async fn forget<R: Runtime>(
     context: &Rc<RequestContext<R>>,
     group: &GroupId,
     topics: &Topics,
 ) -> BTreeMap<TopicId, ShareRefusal> {
-    let questions = each(topics).map(|partition| (partition, StateQuestion::Delete));
+    let mut all = topics.clone();
+    for (topic_id, named) in all.iter_mut().filter(|(_, named)| named.partitions.is_empty()) {
+        let image = context.shard().image.borrow();
+        let count = image.topic(*topic_id).map_or(0, |topic| topic.partition_count());
+        named.partitions = (0..i32::try_from(count).unwrap_or(i32::MAX)).map(PartitionIndex).collect();
+    }
+    let questions = each(&all).map(|partition| (partition, StateQuestion::Delete));
     let results = ask_each(context, group, questions.collect::<Vec<_>>()).await;
     forget_loaded(context, group, results.iter().map(|(partition, _)| *partition)).await;
     let failed: BTreeMap<TopicId, ShareRefusal> = (results.into_iter())

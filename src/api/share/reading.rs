@@ -45,6 +45,7 @@ pub async fn read_all<R: Runtime>(
             if let Ok(read) = &result {
                 let bytes = read.read.as_ref().map_or(0, Read::bytes);
                 let records: i64 = read.acquired.iter().map(|run| run.last.0 - run.first.0 + 1).sum();
+                context.shard().metrics.fetched_bytes.add(bytes);
                 whole_first &= bytes == 0;
                 left.bytes_max = left.bytes_max.saturating_sub(bytes);
                 left.records_max = left.records_max.saturating_sub(records);

@@ -101,8 +101,8 @@ impl Coordinator {
     }
 }
 
-/// Moves `topics` (`None`: all) to those that are being forgotten, and says which partitions these are; those that were not
-/// told to be forgotten in the end among them.
+/// Moves `topics` (`None`: all) to those that are being forgotten, and says which partitions these are. Topics that somebody began to
+/// forget and never told to be forgotten are among them, without partitions: any may be meant.
 fn begin_delete(
     next: &mut StatePartitions,
     topics: Option<&BTreeSet<TopicId>>,
@@ -117,6 +117,10 @@ fn begin_delete(
     }
     for (id, named) in &gone {
         next.deleting.insert(*id, named.topic.clone());
+    }
+    for (id, topic) in next.deleting.iter().filter(|(id, _)| is_meant(id)) {
+        let unknown = || NamedPartitions { topic: topic.clone(), partitions: BTreeSet::new() };
+        gone.entry(*id).or_insert_with(unknown);
     }
     gone
 }

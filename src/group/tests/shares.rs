@@ -197,6 +197,10 @@ fn offsets_are_altered_and_deleted_only_while_nobody_is_there() {
     bench.report_share(share_heartbeat("m", -1, None)).unwrap();
     assert_eq!(bench.share_state(forget()).unwrap().topics, topics);
     assert!(bench.share_state(ShareStateStep::Look).unwrap().topics.is_empty());
+    // Whoever was to tell that they are forgotten has died: they come again, without partitions.
+    bench.restart();
+    let again = bench.share_state(forget()).unwrap().topics;
+    assert_eq!(again, BTreeMap::from([(TopicId(Uuid::from_u128(9)), named("t", &[]))]));
     bench.share_state(ShareStateStep::Deleted(topics.keys().copied().collect())).unwrap();
     assert_eq!(bench.delete("g1"), Ok(()));
     assert_eq!(bench.share_state(ShareStateStep::Look).unwrap_err(), GroupError::GroupIdNotFound);
