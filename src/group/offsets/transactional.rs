@@ -1,3 +1,4 @@
+use crate::base::TopicId;
 use crate::group::{
     Coordinator, EndTransaction, Generation, GroupError, Now, OffsetCommit, ReplyToken, Response,
     TxnOffsetCommit,
@@ -20,7 +21,10 @@ impl Coordinator {
         if let Err(error) = self.check_transactional(now, &request.commit) {
             return self.out.reply(token, Response::TxnOffsetCommit(Err(error)));
         }
-        let (records, outcomes) = self.records_of(now, request.commit);
+        let mut commit = request.commit;
+        // TxnOffsetCommit has no topic ids, and Kafka writes none.
+        commit.topics.iter_mut().for_each(|topic| topic.topic_id = TopicId::ZERO);
+        let (records, outcomes) = self.records_of(now, commit);
         let response = Response::TxnOffsetCommit(Ok(outcomes));
         if records.is_empty() {
             return self.out.reply(token, response);

@@ -72,6 +72,20 @@ fn an_offset_of_a_transaction_holds_once_it_commits_and_never_if_it_aborts() {
 }
 
 #[test]
+fn an_offset_of_a_transaction_is_byte_for_byte_kafkas() {
+    let mut bench = Bench::new();
+    let mut txn = txn_commit(1, 3);
+    txn.commit.topics[0].topic_id = TopicId(Uuid::from_u128(7));
+    bench.commit_in(txn).unwrap();
+    // As Kafka 4.3.1 wrote it, but for the time: without the topic's id, which TxnOffsetCommit does not know.
+    let kafkas =
+        [&[0, 4, 0, 0, 0, 0, 0, 0, 0, 3, 0xff, 0xff, 0xff, 0xff, 1][..], &START_MS.to_be_bytes(), &[0]];
+    let record = bench.log[0].record().unwrap();
+    assert_eq!(&record.key[..], [0, 1, 0, 1, b'g', 0, 1, b't', 0, 0, 0, 0]);
+    assert_eq!(record.value.as_deref(), Some(&kafkas.concat()[..]));
+}
+
+#[test]
 fn the_record_that_is_last_in_the_log_holds() {
     let mut bench = Bench::new();
     bench.commit_in(txn_commit(1, 5)).unwrap();
