@@ -116,7 +116,8 @@ impl Producers {
     }
 
     /// Whether `batch` may follow what its producer wrote last; changes nothing.
-    /// The first batch of a producer that is not known (new, expired, or displaced at the bound) may have any sequence.
+    /// The first batch of a producer that is not known (new, expired, or displaced at the bound) may have any sequence, but for
+    /// `Verification::Added`.
     /// Errors: `InvalidProducerEpoch` (older than the last seen), `OutOfOrderSequenceNumber` (gap, overlap, or a new epoch that
     /// does not begin at 0), `InvalidTxnState` (a marker was written while the coordinator was asked, or plain inside a transaction),
     /// `NotEnoughReplicas` (no room: every remembered producer has an open transaction).
@@ -124,6 +125,10 @@ impl Producers {
         let Some(producer) = self.by_id.get(&batch.producer_id) else {
             if batch.is_transactional() && origin.verification() == Verification::Unasked {
                 return Ok(DataCheck::Unverified(self.guard()));
+            }
+            let is_added = matches!(origin.verification(), Verification::Added(_));
+            if batch.is_transactional() && is_added && batch.base_sequence != 0 {
+                return Err(AppendError::OutOfOrderSequenceNumber);
             }
             return if self.has_room() { Ok(DataCheck::New) } else { Err(AppendError::NotEnoughReplicas) };
         };
@@ -141,10 +146,12 @@ impl Producers {
         if batch.is_transactional() && !continues {
             match origin.verification() {
                 Verification::Unasked => return Ok(DataCheck::Unverified(self.guard())),
-                Verification::Asked(guard) if producer.last_marker > guard.markers => {
+                Verification::Asked(guard) | Verification::Added(guard)
+                    if producer.last_marker > guard.markers =>
+                {
                     return Err(AppendError::InvalidTxnState);
                 }
-                Verification::Asked(_) | Verification::Waived => {}
+                Verification::Asked(_) | Verification::Added(_) | Verification::Waived => {}
             }
         }
         // As in Kafka: an epoch of -1 says that sequences are not known.

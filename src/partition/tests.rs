@@ -293,6 +293,22 @@ fn a_transaction_begins_only_once_the_coordinator_was_asked() {
 }
 
 #[test]
+fn a_producer_whose_partitions_the_broker_adds_begins_with_sequence_0() {
+    let mut partition = leader();
+    let added = |guard| AppendOrigin::Client { verification: Verification::Added(guard) };
+    let guard = guard_of(&mut partition, &transactional(7, 0, 3, 1));
+    let gap = append_as(&mut partition, &transactional(7, 0, 3, 1), added(guard));
+    assert_eq!(gap, Err(AppendError::OutOfOrderSequenceNumber));
+    assert_eq!(append_as(&mut partition, &transactional(7, 0, 0, 1), added(guard)), Ok((0, 0)));
+    let older = guard_of(&mut partition, &transactional(8, 0, 3, 1));
+    assert_eq!(
+        append_as(&mut partition, &transactional(8, 0, 3, 1), asked(older)),
+        Ok((1, 1)),
+        "may have expired"
+    );
+}
+
+#[test]
 fn a_marker_written_while_the_coordinator_is_asked_makes_its_answer_worthless() {
     let mut partition = leader();
     let of_seven = guard_of(&mut partition, &transactional(7, 0, 0, 1));

@@ -9,6 +9,9 @@ pub enum Verification {
     Unasked,
     /// The coordinator was asked after this guard was taken, and has said yes.
     Asked(VerificationGuard),
+    /// The same, of a client that leaves it to the broker to add partitions (KIP-890): such a one begins with sequence 0 where
+    /// nothing is known of it. Source: Kafka's `ProducerAppendInfo.checkSequence`.
+    Added(VerificationGuard),
     /// Batches are taken unasked (`transaction.partition.verification.enable` is off), or ask for no verification.
     Waived,
 }

@@ -117,17 +117,21 @@ impl Model {
         if batch.is_transactional() && !(same_epoch && producer.open.is_some()) {
             match verification {
                 Verification::Unasked => return Ok(Expected::Unverified),
-                Verification::Asked(guard) if self.is_worthless(guard, batch.producer_id) => {
+                Verification::Asked(guard) | Verification::Added(guard)
+                    if self.is_worthless(guard, batch.producer_id) =>
+                {
                     return Err(AppendError::InvalidTxnState);
                 }
-                Verification::Asked(_) | Verification::Waived => {}
+                Verification::Asked(_) | Verification::Added(_) | Verification::Waived => {}
             }
         }
         let expected = match producer.batches.last() {
             Some((_, _, last)) if same_epoch => (last + 1) % (1 << 31),
             _ => 0,
         };
-        if producer.known && first != expected {
+        let is_added = batch.is_transactional() && matches!(verification, Verification::Added(_));
+        let begins_at_zero = producer.known || is_added;
+        if begins_at_zero && first != expected {
             return Err(AppendError::OutOfOrderSequenceNumber);
         }
         if producer.open.is_some() && !batch.is_transactional() {
@@ -239,6 +243,7 @@ fn next_batch(random: &mut Seeded, model: &Model) -> (BatchHeader, AppendOrigin)
     };
     let verification = match model.guards.iter().rev().nth(random.below(6) as usize) {
         _ if random.one_in(3) => Verification::Unasked,
+        Some((guard, _)) if random.one_in(2) => Verification::Added(*guard),
         Some((guard, _)) => Verification::Asked(*guard),
         None => Verification::Waived,
     };

@@ -82,7 +82,11 @@ impl Transaction {
             let (owner, place) = (batch.owner, batch.place);
             match answer {
                 Ok(()) => {
-                    let origin = AppendOrigin::Client { verification: Verification::Asked(guard) };
+                    let verification = match only_verifies {
+                        true => Verification::Asked(guard),
+                        false => Verification::Added(guard),
+                    };
+                    let origin = AppendOrigin::Client { verification };
                     order_for(owner, batch.partition, batch.batch, origin, &mut orders);
                     places.push((owner, place));
                 }
