@@ -64,6 +64,10 @@ async fn begin<R: Runtime>(
     expected: Option<ProducerIdentity>,
 ) -> Result<ProducerIdentity, TransactionError> {
     let transactional_id = transactional_id(id)?;
+    // As in Kafka, whether or not there is a coordinator to ask.
+    if !(1..=context.shard().config().transaction_max_timeout_ms).contains(&timeout_ms) {
+        return Err(TransactionError::InvalidTransactionTimeout);
+    }
     let coordinator = context.router.transaction_coordinator_of(id);
     let request = Request::InitProducerId(InitProducerId { transactional_id, timeout_ms, expected });
     let pick = |response| match response {
